@@ -1,0 +1,197 @@
+"""Actions: what an agent may do in one step, and how untrusted text becomes one.
+
+An action is one tool call. Two tools are part of every environment: `invoke_cloud` and `finish`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+Mode = Literal["plan", "advise", "act"]
+Share = Literal["request", "instruction", "transcript"]
+MODES: tuple[str, ...] = get_args(Mode)
+SHARES: tuple[str, ...] = get_args(Share)
+
+MAX_ACTION_CHARS = 100_000
+"""Longer action texts are refused unread, so that a runaway model cannot fill memory."""
+MAX_DEPTH = 20
+"""Deepest nesting of lists and objects accepted in arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of one workspace tool by name, with JSON-able arguments."""
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeCloud:
+    """A request to the cloud model.
+
+    Attributes:
+        request: What the edge agent writes to the cloud.
+        mode: `plan` asks for a short sketch, `advise` for a correction or the next steps, `act` lets the cloud take the next step.
+        share: How much context crosses: only the request, the task's instruction as well, or the whole transcript.
+        redact: Whether detected sensitive values are replaced by reversible placeholders before sending.
+    """
+
+    request: str = ""
+    mode: Mode = "advise"
+    share: Share = "request"
+    redact: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The end of the work: a text for the user, and the facts asked for as structured data."""
+
+    answer: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What came instead of an action. `problem` is the observation: what was wrong and what would be right."""
+
+    problem: str
+
+
+Action: TypeAlias = ToolCall | InvokeCloud | Finish
+
+_SHAPE = 'expected one JSON object like {"name": "search_mail", "arguments": {"query": "invoice"}}'
+
+
+def parse_action(raw: object) -> Action | Malformed:
+    """Turns an action object, a mapping or JSON text into an action. Never raises on any input.
+
+    Mappings are `{"name": ..., "arguments": {...}}`; OpenAI's `{"function": {...}}` wrapping and arguments given as JSON text
+    are accepted, because models produce them.
+    """
+    if isinstance(raw, ToolCall | InvokeCloud | Finish):
+        return _from_call(raw.name, raw.arguments) if isinstance(raw, ToolCall) else raw
+    if isinstance(raw, bytes | bytearray):
+        raw = bytes(raw[: MAX_ACTION_CHARS + 1]).decode("utf-8", "replace")
+    if isinstance(raw, str):
+        decoded = _decode(raw)
+        if isinstance(decoded, Malformed):
+            return decoded
+        raw = decoded
+    if not isinstance(raw, Mapping):
+        return Malformed(f"not a tool call: got {_kind(raw)}; {_SHAPE}")
+    inner = raw.get("function")
+    if isinstance(inner, Mapping):
+        raw = inner
+    name, arguments = raw.get("name"), raw.get("arguments", {})
+    if not isinstance(name, str) or not name:
+        return Malformed(f"the call has no tool name: 'name' is {_kind(name)}; {_SHAPE}")
+    if isinstance(arguments, str):
+        arguments = _decode(arguments) if arguments.strip() else {}
+        if isinstance(arguments, Malformed):
+            return Malformed(f"'arguments' of {name[:60]!r}: {arguments.problem}")
+    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+        return Malformed(f"'arguments' of {name[:60]!r} must be an object with text keys, got {_kind(arguments)}; {_SHAPE}")
+    return _from_call(name, dict(arguments))
+
+
+def _from_call(name: str, arguments: dict[str, Any]) -> Action | Malformed:
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return Malformed(f"not a tool call: name is {_kind(name)}, arguments are {_kind(arguments)}; {_SHAPE}")
+    if not shallow(arguments):
+        return Malformed(f"arguments of {name[:60]!r} are nested deeper than {MAX_DEPTH} levels or are not JSON values")
+    match name:
+        case "invoke_cloud":
+            return _invoke_cloud(arguments)
+        case "finish":
+            return _finish(arguments)
+        case _:
+            return ToolCall(name, arguments)
+
+
+def _invoke_cloud(arguments: dict[str, Any]) -> InvokeCloud | Malformed:
+    unknown = sorted(set(arguments) - {"request", "mode", "share", "redact"})
+    if unknown:
+        return Malformed(f"invoke_cloud has no argument {unknown[0][:60]!r}; it takes request, mode, share, redact")
+    request, mode = arguments.get("request", ""), arguments.get("mode", "advise")
+    share, redact = arguments.get("share", "request"), arguments.get("redact", False)
+    if not isinstance(request, str):
+        return Malformed(f"invoke_cloud.request must be text, got {_kind(request)}")
+    if mode not in MODES:
+        return Malformed(f"invoke_cloud.mode must be one of {', '.join(MODES)}, got {str(mode)[:40]!r}")
+    if share not in SHARES:
+        return Malformed(f"invoke_cloud.share must be one of {', '.join(SHARES)}, got {str(share)[:40]!r}")
+    if not isinstance(redact, bool):
+        return Malformed(f"invoke_cloud.redact must be true or false, got {_kind(redact)}")
+    return InvokeCloud(request=request, mode=mode, share=share, redact=redact)
+
+
+def _finish(arguments: dict[str, Any]) -> Finish | Malformed:
+    unknown = sorted(set(arguments) - {"answer", "data"})
+    if unknown:
+        return Malformed(f"finish has no argument {unknown[0][:60]!r}; it takes answer and data")
+    answer, data = arguments.get("answer", ""), arguments.get("data")
+    if isinstance(data, str):
+        decoded = _decode(data) if data.strip() else {}
+        data = decoded if isinstance(decoded, dict) else data
+    if not isinstance(answer, str):
+        return Malformed(f"finish.answer must be text, got {_kind(answer)}")
+    if data is not None and not isinstance(data, dict):
+        return Malformed(f"finish.data must be an object, got {_kind(data)}")
+    return Finish(answer=answer, data=data or {})
+
+
+def dump_action(action: Action) -> dict[str, Any]:
+    """Returns the action as `{"name": ..., "arguments": {...}}`, the form that `parse_action` reads back."""
+    match action:
+        case ToolCall():
+            return {"name": action.name, "arguments": action.arguments}
+        case InvokeCloud():
+            return {
+                "name": "invoke_cloud",
+                "arguments": {"request": action.request, "mode": action.mode, "share": action.share, "redact": action.redact},
+            }
+        case Finish():
+            return {"name": "finish", "arguments": {"answer": action.answer, "data": action.data}}
+
+
+def shallow(value: object, depth: int = 0) -> bool:
+    """Says whether `value` is made of JSON types only and nested at most `MAX_DEPTH` levels."""
+    if value is None or isinstance(value, str | bool | int | float):
+        return True
+    if depth >= MAX_DEPTH:
+        return False
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and shallow(item, depth + 1) for key, item in value.items())
+    return isinstance(value, list | tuple) and all(shallow(item, depth + 1) for item in value)
+
+
+def clean(text: str) -> str:
+    """Returns `text` without lone surrogates, which no tokenizer, file or JSON encoder accepts."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _decode(text: str) -> Any:
+    if len(text) > MAX_ACTION_CHARS:
+        return Malformed(f"the action is {len(text)} characters long; at most {MAX_ACTION_CHARS} are read")
+    try:
+        return msgspec.json.decode(clean(text))
+    except (msgspec.DecodeError, RecursionError) as error:
+        return Malformed(f"not valid JSON ({error}); {_SHAPE}")
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "nothing"
+    names = {bool: "a truth value", int: "a number", float: "a number", str: "text", list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def action_text(action: Action) -> str:
+    """Returns the action as compact JSON text, keys in a fixed order."""
+    return json.dumps(dump_action(action), ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)

@@ -1,0 +1,1 @@
+"""Who thinks: simulated, local, remote, scripted and recorded models behind one protocol."""

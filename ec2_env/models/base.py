@@ -1,0 +1,75 @@
+"""One protocol for everything that thinks: real models, simulated ones, scripts and recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+Message: TypeAlias = dict[str, Any]
+"""A chat message in OpenAI's form: role, content, and for calls tool_calls / tool_call_id."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Tokens of one completion as the provider counts them. The three counts are disjoint."""
+
+    raw: int = 0
+    """Input tokens that were not served from a prompt cache."""
+    cached: int = 0
+    """Input tokens served from the prompt cache."""
+    output: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a model says.
+
+    Attributes:
+        text: Free text, thoughts included; may be empty.
+        calls: Tool calls as `{"name": str, "arguments": dict | str}`, unvalidated: they come from a model. Only the first is
+            executed.
+        usage: What the provider reported, or None: then the caller counts by the model's vocabulary.
+        entropy: Shannon entropy in nats of the renormalized top-k distribution of the first token, or None if unknown.
+        wants_help: Whether an edge model asks for advice before this step (only simulated models know; others None).
+    """
+
+    text: str = ""
+    calls: tuple[dict[str, Any], ...] = field(default_factory=tuple)
+    usage: Usage | None = None
+    entropy: float | None = None
+    wants_help: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCard:
+    """What the accounting has to know of a model."""
+
+    name: str
+    family: str
+    """Vocabulary that its tokens are counted with: one of `ec2_env.cloud.tokens.FAMILIES`."""
+    parameters: float | None = None
+    """Number of weights used for a token, for FLOPs; None if unknown."""
+    price: str | None = None
+    """Entry of the price book, for cloud models; None if it is not sold by the token."""
+    simulated: bool = False
+
+
+class Model(Protocol):
+    """A language model. Implementations are shared between episodes and must not keep state from one to the next."""
+
+    @property
+    def card(self) -> ModelCard: ...
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
+        """Returns the next assistant turn.
+
+        Args:
+            messages: The chat so far, oldest first.
+            tools: OpenAI function schemas that may be called.
+            logprobs: Size k of the top-k first-token distribution to report the entropy of; 0 for none.
+
+        Raises:
+            EndpointError: if a remote model stays unreachable or misbehaves after retries.
+        """
+        ...
