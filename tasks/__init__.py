@@ -2,6 +2,6 @@
 
 if __name__ != "ec2_env.tasks":
     raise ImportError(
-        f"this folder installs as ec2_env.tasks, and was imported as {__name__!r}, which would make a second copy of every class in it; "
-        "write `import ec2_env.tasks` (from a checkout, once: pip install -e .)"
+        f"this folder is ec2_env.tasks, and importing it as {__name__!r} would make a second copy of every class in it; "
+        "write `import ec2_env.tasks` (in a checkout, run `pip install -e .` once)"
     )
