@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ec2_env.cloud.prices import cost_usd, load_prices, price
+from ec2_env.errors import ConfigurationError, UnknownName
+from ec2_env.models.base import Usage
+
+# Rows of the published results table: model, raw / cached / output tokens in millions over the suite, cost in USD.
+PUBLISHED = [
+    ("gpt-5.4", "5.46", "22.92", "1.02", "34.69"),
+    ("deepseek-v4-flash", "7.73", "61.21", "1.53", "1.68"),
+    ("deepseek-v4-pro", "5.81", "50.20", "1.60", "16.41"),
+    ("glm-5.1", "12.66", "75.72", "1.26", "30.08"),
+    ("gpt-5.4", "0.07", "0.00", "0.03", "0.58"),
+    ("gpt-5.4", "2.25", "9.43", "0.40", "13.94"),
+    ("gpt-5.4", "2.63", "7.67", "0.31", "13.06"),
+    ("gpt-5.4", "3.30", "2.90", "0.20", "12.03"),
+    ("gpt-5.4", "0.05", "0.00", "0.02", "0.42"),
+    ("gpt-5.4", "2.13", "8.44", "0.36", "12.75"),
+    ("gpt-5.4", "2.23", "7.10", "0.26", "11.19"),
+    ("gpt-5.4", "0.78", "0.40", "0.07", "3.07"),
+]
+
+
+def _tokens(millions: str) -> int:
+    return int(Decimal(millions) * 1_000_000)
+
+
+@pytest.mark.parametrize(("model", "raw", "cached", "output", "usd"), PUBLISHED)
+def test_published_costs_follow_from_published_tokens(model: str, raw: str, cached: str, output: str, usd: str) -> None:
+    book = price(model)
+    requests = 128 * 10  # the suite's tokens came in many requests, none of them long
+    usage = Usage(raw=_tokens(raw) // requests, cached=_tokens(cached) // requests, output=_tokens(output) // requests)
+    rounding = Decimal("0.005") * (book.input_usd_per_mtok + book.cached_input_usd_per_mtok + book.output_usd_per_mtok)
+    assert abs(cost_usd(usage, book) * requests - Decimal(usd)) <= rounding + Decimal("0.03")
+
+
+def test_prices_are_dated_and_sourced() -> None:
+    for name in ("gpt-5.4", "gpt-5.4-mini", "deepseek-v4-flash", "deepseek-v4-pro", "glm-5.1"):
+        entry = price(name)
+        assert entry.source
+        assert len(entry.as_of) == 10
+        assert entry.cached_input_usd_per_mtok < entry.input_usd_per_mtok < entry.output_usd_per_mtok
+
+
+def test_a_request_above_the_limit_is_billed_at_the_long_context_price() -> None:
+    book = price("gpt-5.4")
+    assert cost_usd(Usage(raw=272_000), book) == Decimal("0.68")
+    assert cost_usd(Usage(raw=1, cached=272_000), book) == Decimal("0.136005")
+    assert cost_usd(Usage(raw=272_001, output=1_000_000), book) == Decimal("1.360005") + Decimal("22.5")
+
+
+counts = st.integers(0, 10**9)
+
+
+@given(left=st.tuples(counts, counts, counts), right=st.tuples(counts, counts, counts))
+def test_cost_is_exact_and_adds_up(left: tuple[int, int, int], right: tuple[int, int, int]) -> None:
+    book = price("glm-5.1")
+    first, second = (Usage(raw=raw, cached=cached, output=output) for raw, cached, output in (left, right))
+    both = Usage(raw=first.raw + second.raw, cached=first.cached + second.cached, output=first.output + second.output)
+    assert cost_usd(first, book) + cost_usd(second, book) == cost_usd(both, book)
+
+
+def test_an_unpriced_model_is_an_error_that_suggests_a_name() -> None:
+    with pytest.raises(UnknownName, match=r"gpt-5\.4"):
+        price("gpt-5")
+
+
+def test_a_price_file_adds_and_replaces_entries(tmp_path: Path) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text('[mine]\ninput = "1"\ncached_input = 0.5\noutput = 2\nas_of = "2026-01-01"\nsource = "contract"\n')
+    book = load_prices(path)
+    assert price("mine", book).cached_input_usd_per_mtok == Decimal("0.5")
+    assert price("gpt-5.4", book) == price("gpt-5.4")
+    with pytest.raises(UnknownName):
+        price("mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[a", "not valid TOML"),
+        ("a = 1", "must be a table"),
+        ('[a]\ninput = "1"', "lacks"),
+        ('[a]\ninput = -1\ncached_input = 0\noutput = 1\nas_of = "x"\nsource = "y"', "USD per million"),
+        ('[a]\ninput = "cheap"\ncached_input = 0\noutput = 1\nas_of = "x"\nsource = "y"', "USD per million"),
+        ('[a]\ninput = 1\ncached_input = 0\noutput = 1\nas_of = "x"\nsource = "y"\nextra = 1', "unknown key"),
+        ('[a]\ninput = 1\ncached_input = 0\noutput = 1\nas_of = "x"\nsource = "y"\n[a.long_context]\nabove_tokens = 5', "lacks"),
+    ],
+)
+def test_a_wrong_price_file_is_refused_with_the_reason(tmp_path: Path, text: str, problem: str) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=problem):
+        load_prices(path)
+
+
+def test_a_missing_price_file_is_a_configuration_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_prices(tmp_path / "absent.toml")
