@@ -132,7 +132,7 @@ def _shared_chars(left: str, right: str) -> int:
 def edge_flops(parameters: float, tokens: int) -> float:
     """Returns the floating-point operations of passing `tokens` tokens through a model with `parameters` weights.
 
-    2 * N a token, the forward pass of a dense transformer without its attention term (Kaplan et al., arXiv 2001.08361, section 2.1).
+    2 * N a token, the forward pass of a dense transformer without its attention term (arXiv 2001.08361, section 2.1).
     With tokens = uncached input + output it reproduces the order of the published edge figures. For mixtures of experts, N is
     the number of weights used for a token.
     """

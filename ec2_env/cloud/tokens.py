@@ -18,7 +18,7 @@ Counter = Callable[[str], int]
 
 MEMO_TEXTS = 10_000
 MEMO_CHARS = 8_000_000
-"""Size of one generation of remembered counts. Two generations are kept, the older of which is dropped when the younger is full."""
+"""Size of one generation of remembered counts. Two are kept; the older is dropped when the younger is full."""
 CHUNK_CHARS = 20_000
 """Longer texts are counted in pieces cut at a line or a space, because some vocabularies take quadratic time on long runs."""
 

@@ -58,7 +58,7 @@ def test_long_texts_are_counted_nearly_as_if_they_were_one() -> None:
 
 
 def test_unknown_families_name_the_nearest_one() -> None:
-    with pytest.raises(UnknownName, match="qwen3.5"):
+    with pytest.raises(UnknownName, match=r"qwen3\.5"):
         tokens.count("text", "qwen35")
     with pytest.raises(UnknownName):
         tokens.is_estimate("nothing")
