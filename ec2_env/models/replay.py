@@ -1,0 +1,204 @@
+"""Recorded replies, for the exact reproduction of a run that was paid for: `replay:FILE.jsonl`.
+
+The first line of a recording holds the model's card. Each other line holds one reply under the digest of its request, and short
+digests of the request's messages, so that a request which was not recorded can be told where it departs. Prompts themselves are
+not stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ec2_env.errors import ConfigurationError, EndpointError
+from ec2_env.models.base import Message, Model, ModelCard, Reply
+from ec2_env.models.loading import Loader
+from ec2_env.models.payload import cleaned, digest, read_card, read_reply, reply_record
+
+FORM = "replay:FILE.jsonl, a file written by RecordingModel"
+FORMAT = 1
+_SHORT = 16
+
+
+class NotRecorded(EndpointError):
+    """A replayed run asked for something that the recorded run did not ask for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The identity of one request.
+
+    Attributes:
+        key: SHA-256 of messages, tools and logprobs together.
+        messages: `ROLE DIGEST` for each message, in order.
+        tools: Digest of the tool schemas.
+        logprobs: Size of the first-token distribution asked for.
+    """
+
+    key: str
+    messages: tuple[str, ...]
+    tools: str
+    logprobs: int
+
+    @classmethod
+    def of(cls, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Request:
+        """Digests a request."""
+        parts = tuple(f"{message.get('role')} {digest(message)[:_SHORT]}" for message in messages)
+        key = digest([list(messages), list(tools), logprobs])
+        return cls(key=key, messages=parts, tools=digest(list(tools))[:_SHORT], logprobs=logprobs)
+
+
+class RecordingModel:
+    """Passes requests on to a model and appends every reply to a file.
+
+    A line is on disk before its reply is returned. An existing recording of the same model is continued; what a crash left of a
+    half-written line is removed. Threads may share the object; processes need a file each.
+
+    Raises:
+        ConfigurationError: if the file exists and is not a recording of this model.
+    """
+
+    def __init__(self, inner: Model, path: str | Path) -> None:
+        self.inner = inner
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        if self.path.exists() and self.path.stat().st_size:
+            _drop_torn_line(self.path)
+        if self.path.exists() and self.path.stat().st_size:
+            recorded = ReplayModel(self.path).card
+            if recorded != inner.card:
+                raise ConfigurationError(f"{path} records {recorded.name!r}, not {inner.card.name!r}; choose another file")
+        else:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._append({"format": FORMAT, "card": dataclasses.asdict(inner.card)})
+
+    @property
+    def card(self) -> ModelCard:
+        return self.inner.card
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
+        """Returns the inner model's reply, after it has been written down."""
+        reply = self.inner.complete(messages, tools, logprobs)
+        record = dataclasses.asdict(Request.of(messages, tools, logprobs)) | {"reply": cleaned(reply_record(reply))}
+        self._append(record)
+        return reply
+
+    def _append(self, record: dict[str, Any]) -> None:
+        line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+        with self._lock, self.path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class ReplayModel:
+    """Answers from a recording.
+
+    Where the same request was recorded several times, its replies are served in recorded order and the last one repeats. This
+    position is the one thing that the model remembers; `rewind` forgets it.
+
+    Raises:
+        ConfigurationError: if the file is missing or is not a recording.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.is_file():
+            raise ConfigurationError(f"no file {str(path)!r}; a recorded model is written {FORM}")
+        with self.path.open("rb") as file:
+            self._card = self._read_head(file)
+            self._replies: dict[str, list[Reply]] = defaultdict(list)
+            self._requests: list[Request] = []
+            for number, line in enumerate(file, 2):
+                if line.endswith(b"\n"):
+                    self._read_line(line, number)
+        self._served: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def card(self) -> ModelCard:
+        return self._card
+
+    def rewind(self) -> None:
+        """Serves repeated requests from their first recorded reply again."""
+        with self._lock:
+            self._served.clear()
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
+        """Returns the recorded reply to exactly this request.
+
+        Raises:
+            NotRecorded: if there is none; the message says where the request departs from the nearest recorded one.
+        """
+        request = Request.of(messages, tools, logprobs)
+        replies = self._replies.get(request.key)
+        if not replies:
+            raise NotRecorded(f"{self.path} has no reply to this request: {self._difference(request)}")
+        with self._lock:
+            position = self._served.get(request.key, 0)
+            self._served[request.key] = position + 1
+        return replies[min(position, len(replies) - 1)]
+
+    def _read_head(self, file: BinaryIO) -> ModelCard:
+        try:
+            head = json.loads(file.readline())
+            if head["format"] != FORMAT:
+                raise ConfigurationError(f"{self.path} has format {head['format']!r}; this version reads {FORMAT}")
+            return read_card(head["card"])
+        except (ValueError, KeyError, TypeError) as error:
+            if isinstance(error, ConfigurationError):
+                raise
+            raise ConfigurationError(f"{self.path} does not begin with a model card; expected {FORM}") from error
+
+    def _read_line(self, line: bytes, number: int) -> None:
+        try:
+            record = json.loads(line)
+            reply = read_reply(record["reply"])
+            request = Request(
+                key=record["key"], messages=tuple(record["messages"]), tools=record["tools"], logprobs=record["logprobs"]
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConfigurationError(f"{self.path}, line {number}, is not a recorded reply: {error}") from error
+        self._replies[request.key].append(reply)
+        self._requests.append(request)
+
+    def _difference(self, request: Request) -> str:
+        if not self._requests:
+            return "the recording is empty"
+        same, nearest = max(((_shared(request, other), other) for other in self._requests), key=lambda pair: pair[0])
+        if same < len(request.messages) and same < len(nearest.messages):
+            role = request.messages[same].split()[0]
+            return (
+                f"its message {same + 1} (role {role}) differs from every recorded one that begins with the same {same} messages"
+            )
+        if same < max(len(request.messages), len(nearest.messages)):
+            return f"it has {len(request.messages)} messages, the nearest recorded one {len(nearest.messages)}"
+        if request.tools != nearest.tools:
+            return "its messages were recorded, but with other tools"
+        return f"its messages were recorded with logprobs={nearest.logprobs}, not {request.logprobs}"
+
+
+def _shared(one: Request, other: Request) -> int:
+    count = 0
+    for left, right in zip(one.messages, other.messages, strict=False):
+        if left != right:
+            break
+        count += 1
+    return count
+
+
+def _drop_torn_line(path: Path) -> None:
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+
+
+LOADER = Loader(load=ReplayModel, form=FORM)
