@@ -37,7 +37,7 @@ class InvokeCloud:
 
     Attributes:
         request: What the edge agent writes to the cloud.
-        mode: `plan` asks for a short sketch, `advise` for a correction or the next steps, `act` lets the cloud take the next step.
+        mode: `plan` asks for a short sketch, `advise` for a correction or the next steps, `act` lets it take the next step.
         share: How much context crosses: only the request, the task's instruction as well, or the whole transcript.
         redact: Whether detected sensitive values are replaced by reversible placeholders before sending.
     """
