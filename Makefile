@@ -29,7 +29,7 @@ lint: .venv/full.stamp
 	$(BIN)/ruff format --check .
 
 unit: .venv/full.stamp
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_FLAGS)
 
 # The wheel with its own dependencies only, in an environment that has never seen the checkout.
 wheel: .venv/full.stamp
