@@ -19,7 +19,7 @@ CONTENT = ("agents", "tasks", "training")
 
 # From the ground up. A module may import from its own line and from those above it.
 LAYERS = (
-    "errors registry actions sensitive trace command",
+    "errors registry actions sensitive trace prompts command",
     "workspace",
     "task checks progress",
     "models",
