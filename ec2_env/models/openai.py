@@ -107,6 +107,12 @@ class EndpointModel:
                 self._sleep(wait_s or min(8.0, 0.5 * 2 ** (attempt - 1)))
         raise EndpointError(f"{self.name} at {self._address} gave no usable answer in {attempt} attempt(s); the last: {problem}")
 
+    def close(self) -> None:
+        """Closes the connections; the next request opens new ones."""
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            client.close()
+
     @cached_property
     def _client(self) -> Any:
         key = os.environ.get(self.options.key_env) or "none"

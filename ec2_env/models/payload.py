@@ -6,13 +6,15 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from ec2_env.actions import clean
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import ModelCard, Reply
+
+RecordT = TypeVar("RecordT")
 
 
 def cleaned(value: Any) -> Any:
@@ -75,8 +77,8 @@ def read_card(data: Any) -> ModelCard:
     return _convert(data, ModelCard, "a model card")
 
 
-def _convert(data: Any, kind: type[Any], what: str) -> Any:
-    known = [field.name for field in dataclasses.fields(kind)]
+def _convert(data: Any, kind: type[RecordT], what: str) -> RecordT:
+    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # both kinds are dataclasses
     if not isinstance(data, Mapping) or not set(data) <= set(known):
         raise ConfigurationError(
             f"not {what}: {str(data)[:200]!r}; expected an object with some of the fields {', '.join(known)}"

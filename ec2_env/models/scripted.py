@@ -33,7 +33,7 @@ class ScriptedModel:
     def __init__(self, replies: Sequence[Reply | Mapping[str, Any] | str], card: ModelCard = _CARD) -> None:
         if not replies:
             raise ConfigurationError("a scripted model needs at least one reply")
-        self.replies = tuple(read_reply(reply) for reply in replies)
+        self.replies: tuple[Reply, ...] = tuple(read_reply(reply) for reply in replies)
         self._card = card
 
     @property

@@ -147,7 +147,7 @@ def _as_call(value: Any) -> dict[str, Any] | None:
     name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str) and value[key]), None)
     if name is None:
         return None
-    arguments = next((value[key] for key in _ARGUMENT_KEYS if isinstance(value.get(key), dict | str)), {})
+    arguments: Any = next((value[key] for key in _ARGUMENT_KEYS if isinstance(value.get(key), dict | str)), {})
     return {"name": name, "arguments": arguments} if shallow(arguments) else None
 
 
