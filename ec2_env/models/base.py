@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 Message: TypeAlias = dict[str, Any]
 """A chat message in OpenAI's form: role, content, and for calls tool_calls / tool_call_id."""
@@ -31,12 +31,25 @@ class Reply:
             executed.
         usage: What the provider reported, or None: then the caller counts by the model's vocabulary.
         entropy: Shannon entropy in nats of the renormalized top-k distribution of the first token, or None if unknown.
-        wants_help: Whether an edge model asks for advice before this step (only simulated models know; others None).
+        thinking_tokens: Output tokens that `text` and `calls` do not show; counted when `usage` is None.
     """
 
     text: str = ""
     calls: tuple[dict[str, Any], ...] = field(default_factory=tuple)
     usage: Usage | None = None
+    entropy: float | None = None
+    thinking_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What an edge model shows of its own certainty before a step.
+
+    Attributes:
+        entropy: Shannon entropy in nats of its first token; None if the model does not tell.
+        wants_help: Whether it would ask for advice now; None if it does not tell.
+    """
+
     entropy: float | None = None
     wants_help: bool | None = None
 
@@ -72,4 +85,22 @@ class Model(Protocol):
         Raises:
             EndpointError: if a remote model stays unreachable or misbehaves after retries.
         """
+        ...
+
+
+@runtime_checkable
+class Probing(Protocol):
+    """A model that can tell its signals without writing a whole turn."""
+
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns the signals for the next turn; costs one prefill and one token."""
+        ...
+
+
+@runtime_checkable
+class Bindable(Protocol):
+    """A model whose stand-in for one episode may look at that episode: the simulated ones."""
+
+    def bind(self, progress: Any) -> Model:
+        """Returns the model for one episode."""
         ...

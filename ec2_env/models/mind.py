@@ -1,0 +1,281 @@
+"""The simulated edge model of one episode: it walks the task's solution, errs, notices, asks, and follows advice.
+
+What it does wrong is done: a slip's calls run on the workspace, and it goes on believing what they returned.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
+from ec2_env.models.base import Message, ModelCard, Reply, Signals
+from ec2_env.models.draws import normal, uniform
+from ec2_env.models.profile import Profile
+from ec2_env.models.walker import Walker, from_progress
+from ec2_env.progress import Progress
+from ec2_env.prompts import ADVICE_MARK, PLAN_MARK
+from ec2_env.task import Step, toolbox
+
+ADVISED_STEPS = 3
+"""How many steps a piece of advice helps with, the one it names included."""
+PLANNED_SKILLS = frozenset({"planning", "exploration", "instruction"})
+
+
+class Mind:
+    """A simulated model at work in one episode.
+
+    Args:
+        profile: What the model is like.
+        progress: The episode that it works in.
+        better: Profile of the model whose plans and advice it may get; fixes how much they can lift it.
+    """
+
+    def __init__(self, profile: Profile, progress: Progress, better: Profile | None = None) -> None:
+        self.profile = profile
+        self.progress = progress
+        self.better = better or profile
+        self.walker: Walker | None = None
+        self.astray = False
+        """Whether something it did was wrong and has not been noticed."""
+        self.queue: tuple[ToolCall | Finish, ...] = ()
+        """Calls of a slip that are still to be made."""
+        self.awaiting = ""
+        """What to do with the result of its last call: "advance", "queue" or "" (nothing)."""
+        self.synced = 0
+        self.attempts = 0
+        """Failed tries at the current step."""
+        self.planned = False
+        self.advised = 0
+        """Steps for which advice still helps."""
+        self.advice_read = 0
+        """Number of messages in which advice and plans have been looked for."""
+        self.stranger = False
+        """Whether the other side made the last call."""
+
+    @property
+    def card(self) -> ModelCard:
+        return card_of(self.profile)
+
+    def fork(self, progress: Progress) -> Mind:
+        """Returns an independent copy that works in a copy of the episode."""
+        other = Mind.__new__(Mind)
+        other.__dict__.update(self.__dict__)
+        other.progress = progress
+        other.walker = self.walker.fork() if self.walker is not None else None
+        return other
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
+        """Returns the next turn: one call, right or wrong."""
+        self._catch_up()
+        named = self._heed(messages)
+        action = named or self._next_action()
+        entropy = self.signals().entropy if logprobs else None
+        return Reply(calls=(dump_action(action),), entropy=entropy, thinking_tokens=self._thinking())
+
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns the signals for the next turn."""
+        self._catch_up()
+        return self.signals()
+
+    def signals(self) -> Signals:
+        """Returns first-token entropy and the wish for help: both grow with doubt about the next step."""
+        step = self._walker().step
+        profile, records = self.profile, self.progress.records
+        failure = 1.0 if step is None else 1 - self.chance(step)
+        fails = step is not None and self._draw("success") >= 1 - failure
+        spread = normal(*self._purpose("entropy")) * profile.entropy_sd
+        entropy = profile.entropy_base + profile.entropy_doubt * failure + profile.entropy_fail * fails + spread
+        wish = profile.help_rate * failure
+        if records and not records[-1].ok:
+            wish += 0.3 * profile.help_rate
+        if step is not None and isinstance(step.action, Finish):
+            wish += 0.4 * profile.help_rate
+        return Signals(entropy=max(0.0, entropy), wants_help=self.advised == 0 and self._draw("help") < wish)
+
+    def chance(self, step: Step) -> float:
+        """Returns the probability of doing a step right, with the help that has been given."""
+        own = ability_logit(self.profile, self.progress, step)
+        gap = max(0.0, ability_logit(self.better, self.progress, step) - own)
+        lift = 0.0
+        if self.advised:
+            lift = self.profile.advice_lift
+        elif self.planned and step.skill in PLANNED_SKILLS:
+            lift = self.profile.plan_lift
+        return logistic(own + lift * gap - (self.profile.style_penalty if self.stranger else 0.0))
+
+    # -- what happened since the last turn
+
+    def _catch_up(self) -> None:
+        """Takes in the calls made since its last turn, by itself or by the other side."""
+        records = self.progress.records
+        fresh = records[self.synced :]
+        if not fresh:
+            return
+        self.synced = len(records)
+        mine = len(fresh) == 1 and fresh[0].by == "edge"
+        self.stranger = not mine
+        if not mine:
+            self.walker, self.queue, self.awaiting, self.astray, self.attempts = None, (), "", False, 0
+            return
+        if self.queue:
+            return
+        if self.awaiting == "advance":
+            self._walker().advance(fresh[0].value)
+            self.attempts = 0
+            self.advised = max(0, self.advised - 1)
+        self.awaiting = ""
+
+    def _heed(self, messages: Sequence[Message]) -> ToolCall | Finish | None:
+        """Reads new plans and advice; returns the call that advice names, if it follows it."""
+        news, self.advice_read = messages[self.advice_read :], len(messages)
+        named = None
+        for message in news:
+            text = message.get("content")
+            if message.get("role") != "user" or not isinstance(text, str):
+                continue
+            if text.startswith(PLAN_MARK):
+                self.planned = True
+            elif text.startswith(ADVICE_MARK):
+                named = named_call(text)
+        if named is None:
+            return None
+        if self._draw("follow") >= self.profile.follow:
+            return None
+        self.walker, self.queue, self.astray, self.attempts = None, (), False, 0
+        self.advised = ADVISED_STEPS
+        step = self._walker().step
+        right = step is not None and action_text(step.action) == action_text(named)
+        self.awaiting = "advance" if right else ""
+        return named
+
+    # -- the next call
+
+    def _walker(self) -> Walker:
+        if self.walker is None:
+            self.walker = from_progress(self.progress, self.progress.records)
+        return self.walker
+
+    def _next_action(self) -> ToolCall | Finish:
+        if self.queue:
+            return self._from_queue()
+        if self.astray and self._draw("repair") < self.profile.repair:
+            self.walker, self.astray, self.attempts = None, False, 0
+        for _ in range(20):
+            step = self._walker().step
+            if step is None:
+                return Finish(answer="I could not complete this.")
+            extra = self._curious()
+            if extra is not None:
+                self.awaiting = ""
+                return extra
+            if self._draw("success") < self.chance(step):
+                self.awaiting = "advance"
+                return step.action
+            if not step.slips:
+                self.attempts += 1
+                self.awaiting = ""
+                return fumble(step.action, self._seen_ids(), self._draw("fumble"))
+            slip = step.slips[choose(len(step.slips), self._draw("slip"))]
+            self.astray = True
+            if slip:
+                self.queue = slip
+                return self._from_queue()
+            if isinstance(step.action, Finish):
+                return Finish()
+            imagined = toolbox(self.progress.episode.task.apps).run(self.progress.workspace.fork(), step.action)
+            self._walker().advance(imagined.value)
+        return Finish(answer="I could not complete this.")
+
+    def _from_queue(self) -> ToolCall | Finish:
+        first, self.queue = self.queue[0], self.queue[1:]
+        self.awaiting = "" if self.queue else "advance"
+        return first
+
+    def _curious(self) -> ToolCall | None:
+        """Returns a read of some record that the work does not need, now and then."""
+        if self._draw("curiosity") >= self.profile.curiosity or not self.progress.records:
+            return None
+        last = self.progress.records[-1]
+        opener = toolbox(self.progress.episode.task.apps).tools.get(last.name)
+        if opener is None or opener.opens is None or not isinstance(last.value, list) or not last.value:
+            return None
+        row = last.value[choose(len(last.value), self._draw("which"))]
+        argument = next(iter(toolbox(self.progress.episode.task.apps).tools[opener.opens].parameters))
+        row_id = row.get("id") or row.get("path") if isinstance(row, dict) else None
+        return ToolCall(opener.opens, {argument: row_id}) if isinstance(row_id, str) else None
+
+    def _seen_ids(self) -> list[str]:
+        found = []
+        for record in self.progress.records[-3:]:
+            if isinstance(record.value, list):
+                found += [row["id"] for row in record.value if isinstance(row, dict) and isinstance(row.get("id"), str)]
+        return found
+
+    def _thinking(self) -> int:
+        return round(self.profile.thinking_tokens * math.exp(0.5 * normal(*self._purpose("thinking"))))
+
+    def _purpose(self, purpose: str) -> tuple[object, ...]:
+        sends = len(self.walker.sends) if self.walker is not None else -1
+        return (self.progress.noise, self.profile.name, purpose, sends, self.attempts, len(self.progress.records) if purpose != "success" else 0)
+
+    def _draw(self, purpose: str) -> float:
+        return uniform(*self._purpose(purpose))
+
+
+def card_of(profile: Profile) -> ModelCard:
+    """Returns the card of a simulated model."""
+    return ModelCard(
+        name=profile.name, family=profile.family, parameters=profile.parameters, price=profile.price, simulated=True
+    )
+
+
+def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
+    """Returns the log odds that a model does a step right without help.
+
+    discrimination * (ability + skill - difficulty - effects), with effects of the task (partly common to all models) and of the
+    episode, as in item response theory.
+    """
+    episode = progress.episode
+    common = normal("task", episode.name)
+    own = normal("task", episode.name, profile.name)
+    effect = profile.task_sd * (math.sqrt(profile.shared) * common + math.sqrt(1 - profile.shared) * own)
+    effect += profile.instance_sd * normal("instance", episode.key)
+    return profile.discrimination * (profile.ability + profile.skills[step.skill] - step.difficulty - effect)
+
+
+def logistic(logit: float) -> float:
+    """Returns 1 / (1 + exp(-logit)) without overflow."""
+    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
+
+
+def choose(count: int, draw: float) -> int:
+    """Returns an index below `count`, earlier ones likelier: weights 1, 1/2, 1/3 ..."""
+    weights = [1 / (rank + 1) for rank in range(count)]
+    left = draw * sum(weights)
+    for index, weight in enumerate(weights):
+        left -= weight
+        if left < 0:
+            return index
+    return count - 1
+
+
+def fumble(action: ToolCall | Finish, ids: Sequence[str], draw: float) -> ToolCall | Finish:
+    """Returns a clumsy form of a call: another record's id, or an argument that the tool does not have."""
+    if isinstance(action, Finish):
+        return Finish(answer=action.answer, data=dict(list(action.data.items())[:-1]))
+    for name, value in action.arguments.items():
+        others = [other for other in ids if other != value]
+        if name.endswith("_id") and others:
+            return ToolCall(action.name, {**action.arguments, name: others[int(draw * len(others))]})
+    return ToolCall(action.name, {**action.arguments, "argument": "value"})
+
+
+def named_call(advice: str) -> ToolCall | Finish | None:
+    """Returns the call that a text of advice names as JSON, if there is one."""
+    start = advice.find('{"')
+    if start < 0:
+        return None
+    found = parse_action(advice[start:])
+    return None if isinstance(found, Malformed | InvokeCloud) else found

@@ -1,0 +1,47 @@
+"""How far an episode has come: what simulated models may look at, and real ones never."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from ec2_env.task import Episode
+from ec2_env.workspace.store import Workspace
+
+
+class Record(NamedTuple):
+    """One tool call that was made, by whomever, and what it returned.
+
+    `key` is the canonical text of the call, `wrote` whether it changed the workspace.
+    """
+
+    key: str
+    name: str
+    value: Any
+    ok: bool
+    wrote: bool
+    by: str
+
+
+class Progress(Protocol):
+    """The view of a running episode that a simulated model is bound to."""
+
+    @property
+    def episode(self) -> Episode: ...
+
+    @property
+    def workspace(self) -> Workspace:
+        """The current state. Fork it before running anything on it."""
+        ...
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """Every call so far, oldest first."""
+        ...
+
+    @property
+    def noise(self) -> str:
+        """Fixes the random draws of one trial of the episode."""
+        ...
+
+

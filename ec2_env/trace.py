@@ -1,0 +1,133 @@
+"""What happened in an episode: frozen events, from which every figure can be computed again."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+FORMAT = 1
+"""Version of the trajectory record."""
+
+By = Literal["agent", "edge", "cloud"]
+
+
+class Exposed(msgspec.Struct, frozen=True):
+    """A sensitive unit that crossed, or crossed more fully than before. `level` is 0.3, 0.7 or 1.0."""
+
+    unit: str
+    level: float
+    form: str
+    text: int
+    """Position of the text in the payload that shows it."""
+    start: int
+    end: int
+
+
+class ToolRan(msgspec.Struct, frozen=True, tag="tool"):
+    """One action of the agent and what it returned."""
+
+    step: int
+    by: By
+    name: str
+    arguments: dict[str, Any]
+    ok: bool
+    result: str
+
+
+class EdgeTurn(msgspec.Struct, frozen=True, tag="edge"):
+    """One turn, or one probe, of the edge model. Tokens of input are those not in its prefix cache."""
+
+    step: int
+    tokens_in: int
+    tokens_out: int
+    flops: float
+    latency_s: float
+    text: str = ""
+    probe: bool = False
+
+
+class CloudCall(msgspec.Struct, frozen=True, tag="cloud"):
+    """One request to the cloud: what newly crossed, what came back, what it cost and what it exposed.
+
+    `status` is "ok", "refused" (a budget), or "failed" (an outage or a misbehaving endpoint). `sent` holds the texts of the payload
+    that no earlier request of the episode had sent, with their positions in this payload.
+    """
+
+    step: int
+    mode: str
+    share: str
+    redact: bool
+    status: Literal["ok", "refused", "failed"]
+    sent: tuple[tuple[int, str], ...]
+    texts: int
+    """Number of texts in the whole payload."""
+    reply: str
+    tokens_raw: int
+    tokens_cached: int
+    tokens_out: int
+    usd: str
+    """Price in US dollars, exact, as a decimal text."""
+    latency_s: float
+    exposures: tuple[Exposed, ...]
+    problem: str = ""
+
+
+class Decided(msgspec.Struct, frozen=True, tag="decision"):
+    """A policy's choice before a step: see `ec2_env.strategy.DECISIONS`."""
+
+    step: int
+    decision: int
+
+
+class Ended(msgspec.Struct, frozen=True, tag="end"):
+    """How the episode ended. `answer` and `data` are what the agent reported, if it finished."""
+
+    step: int
+    status: Literal["pass", "fail", "invalid", "error"]
+    completion: float
+    checks: dict[str, float]
+    strays: int
+    forbidden: tuple[str, ...]
+    touched: tuple[str, ...]
+    finished: bool
+    answer: str
+    data: dict[str, Any]
+    problem: str = ""
+
+
+Event: TypeAlias = ToolRan | EdgeTurn | CloudCall | Decided | Ended
+
+
+class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole record of one episode, one line of JSON."""
+
+    format: int = FORMAT
+    task: str
+    seed: int
+    language: str
+    split: str
+    trial: int
+    strategy: str
+    edge: str | None
+    cloud: str | None
+    version: str
+    """Version of the package that wrote the record."""
+    instruction: str
+    events: tuple[Event, ...]
+    result: dict[str, Any]
+    """`info["result"]` of the last step."""
+
+
+def to_json(trajectory: Trajectory) -> bytes:
+    """Returns one line of JSON, the same bytes for the same trajectory everywhere."""
+    return msgspec.json.encode(trajectory, order="sorted")
+
+
+def from_json(line: bytes | str) -> Trajectory:
+    """Reads what `to_json` wrote.
+
+    Raises:
+        msgspec.DecodeError: if the line is not a trajectory; the text says what is wrong with it.
+    """
+    return msgspec.json.decode(line, type=Trajectory)
