@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ec2_env.errors import ConfigurationError
-from ec2_env.models.base import Message, ModelCard, Reply, Usage
+from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import cleaned, digest
@@ -90,6 +90,14 @@ class LocalModel:
         """Returns the model's next turn; see `Model.complete`. The usage is counted by the model's own vocabulary."""
         return self.complete_batch([(messages, tools)], logprobs)[0]
 
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns the entropy of the first token; costs one prefill."""
+        torch = require("torch", extra="local")
+        ids = torch.tensor([self.prompt_ids(messages, tools)], device=self.model.device)
+        with torch.inference_mode():
+            scores = self.model(input_ids=ids, logits_to_keep=1).logits[:, -1].float()
+        return Signals(entropy=_entropies(scores, logprobs)[0])
+
     def complete_batch(self, requests: Sequence[Request], logprobs: int = 0) -> list[Reply]:
         """Returns one reply for each request, in order; prompts of similar length are decoded together, padded on the left.
 
@@ -143,7 +151,7 @@ class LocalModel:
                 logits_processor=transformers.LogitsProcessorList([first]),
                 stopping_criteria=transformers.StoppingCriteriaList([_CallComplete(self.tokenizer, width, reads_calls)]),
             )
-        entropies = first.entropies(logprobs) if logprobs > 0 else [None] * len(prompts)
+        entropies = _entropies(first.scores, logprobs)
         stops = self._stops()
         return [
             self._reply(len(prompt), _until(row[width:].tolist(), stops), calls, entropy)
@@ -184,10 +192,13 @@ class _FirstScores:
             self.scores = scores.detach().float().clone()
         return scores
 
-    def entropies(self, k: int) -> list[float | None]:
-        """Returns the entropy of the k most likely first tokens, for each prompt of the batch."""
-        top = self.scores.topk(min(k, self.scores.shape[-1]), dim=-1).values
-        return [top_entropy(row) for row in top.tolist()]
+
+def _entropies(scores: Any, k: int) -> list[float | None]:
+    """Returns the entropy of the k most likely tokens for each row of scores; None where k is 0."""
+    if k <= 0:
+        return [None] * len(scores)
+    top = scores.topk(min(k, scores.shape[-1]), dim=-1).values
+    return [top_entropy(row) for row in top.tolist()]
 
 
 class _CallComplete:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import Message, ModelCard, Reply, Usage
+from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import arguments_text, cleaned, function_of
@@ -95,10 +95,21 @@ class EndpointModel:
         Raises:
             EndpointError: if no attempt gave a usable answer; the message names the address, the last problem and the attempts.
         """
-        body = self._request(messages, tools, logprobs)
+        return self._answer(self._request(messages, tools, logprobs), bool(tools))
+
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns the entropy of the first token; the endpoint is asked for one token only.
+
+        Raises:
+            EndpointError: as `complete` does.
+        """
+        body = self._request(messages, tools, logprobs) | {"max_tokens": 1}
+        return Signals(entropy=self._answer(body, bool(tools)).entropy)
+
+    def _answer(self, body: dict[str, Any], has_tools: bool) -> Reply:
         problem, attempt = "", 0
         for attempt in range(1, self.options.retries + 2):
-            reply, problem, wait_s = self._attempt(body, bool(tools))
+            reply, problem, wait_s = self._attempt(body, has_tools)
             if reply is not None:
                 return reply
             if wait_s is None:

@@ -47,10 +47,8 @@ def function_of(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def reply_record(reply: Reply) -> dict[str, Any]:
     """Returns a reply as JSON-able data without its defaults; `read_reply` reads it back."""
-    record = {field.name: getattr(reply, field.name) for field in dataclasses.fields(Reply)}
-    if reply.usage is not None:
-        record["usage"] = dataclasses.asdict(reply.usage)
-    return {name: value for name, value in record.items() if value not in (None, "", ())}
+    blank = dataclasses.asdict(Reply())
+    return {name: value for name, value in dataclasses.asdict(reply).items() if value != blank[name]}
 
 
 def read_reply(data: Any) -> Reply:

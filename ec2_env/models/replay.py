@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import Message, Model, ModelCard, Reply
+from ec2_env.models.base import Message, Model, ModelCard, Probing, Reply, Signals
 from ec2_env.models.loading import Loader
 from ec2_env.models.payload import cleaned, digest, read_card, read_reply, reply_record
 
@@ -36,23 +36,25 @@ class Request:
     """The identity of one request.
 
     Attributes:
-        key: SHA-256 of messages, tools and logprobs together.
+        key: SHA-256 of all the rest together.
         messages: `ROLE DIGEST` for each message, in order.
         tools: Digest of the tool schemas.
         logprobs: Size of the first-token distribution asked for.
+        probe: Whether only the signals are asked for, not a turn.
     """
 
     key: str
     messages: tuple[str, ...]
     tools: str
     logprobs: int
+    probe: bool
 
     @classmethod
-    def of(cls, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Request:
+    def of(cls, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int, *, probe: bool = False) -> Request:
         """Digests a request."""
         parts = tuple(f"{message.get('role')} {digest(message)[:_SHORT]}" for message in messages)
-        key = digest([list(messages), list(tools), logprobs])
-        return cls(key=key, messages=parts, tools=digest(list(tools))[:_SHORT], logprobs=logprobs)
+        key = digest([list(messages), list(tools), logprobs, probe])
+        return cls(key=key, messages=parts, tools=digest(list(tools))[:_SHORT], logprobs=logprobs, probe=probe)
 
 
 class RecordingModel:
@@ -90,6 +92,16 @@ class RecordingModel:
         self._append(record)
         return reply
 
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns and writes down the inner model's signals; one that cannot be probed is asked for a whole turn."""
+        if isinstance(self.inner, Probing):
+            signals = self.inner.probe(messages, tools, logprobs)
+        else:
+            signals = Signals(entropy=self.inner.complete(messages, tools, logprobs).entropy)
+        record = dataclasses.asdict(Request.of(messages, tools, logprobs, probe=True))
+        self._append(record | {"signals": dataclasses.asdict(signals)})
+        return signals
+
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
         with self._lock, self.path.open("ab") as file:
@@ -114,7 +126,7 @@ class ReplayModel:
             raise ConfigurationError(f"no file {str(path)!r}; a recorded model is written {FORM}")
         with self.path.open("rb") as file:
             self._card = self._read_head(file)
-            self._replies: dict[str, list[Reply]] = defaultdict(list)
+            self._answers: dict[str, list[Reply | Signals]] = defaultdict(list)
             self._requests: list[Request] = []
             for number, line in enumerate(file, 2):
                 if line.endswith(b"\n"):
@@ -137,14 +149,26 @@ class ReplayModel:
         Raises:
             NotRecorded: if there is none; the message says where the request departs from the nearest recorded one.
         """
-        request = Request.of(messages, tools, logprobs)
-        replies = self._replies.get(request.key)
-        if not replies:
-            raise NotRecorded(f"{self.path} has no reply to this request: {self._difference(request)}")
+        answer = self._next(Request.of(messages, tools, logprobs))
+        return answer if isinstance(answer, Reply) else Reply(entropy=answer.entropy)
+
+    def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
+        """Returns the recorded signals.
+
+        Raises:
+            NotRecorded: if the recorded run did not ask for them.
+        """
+        answer = self._next(Request.of(messages, tools, logprobs, probe=True))
+        return answer if isinstance(answer, Signals) else Signals(entropy=answer.entropy)
+
+    def _next(self, request: Request) -> Reply | Signals:
+        answers = self._answers.get(request.key)
+        if not answers:
+            raise NotRecorded(f"{self.path} has no answer to this request: {self._difference(request)}")
         with self._lock:
             position = self._served.get(request.key, 0)
             self._served[request.key] = position + 1
-        return replies[min(position, len(replies) - 1)]
+        return answers[min(position, len(answers) - 1)]
 
     def _read_head(self, file: BinaryIO) -> ModelCard:
         try:
@@ -160,13 +184,17 @@ class ReplayModel:
     def _read_line(self, line: bytes, number: int) -> None:
         try:
             record = json.loads(line)
-            reply = read_reply(record["reply"])
+            answer = Signals(**record["signals"]) if "signals" in record else read_reply(record["reply"])
             request = Request(
-                key=record["key"], messages=tuple(record["messages"]), tools=record["tools"], logprobs=record["logprobs"]
+                key=record["key"],
+                messages=tuple(record["messages"]),
+                tools=record["tools"],
+                logprobs=record["logprobs"],
+                probe=record["probe"],
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(f"{self.path}, line {number}, is not a recorded reply: {error}") from error
-        self._replies[request.key].append(reply)
+        self._answers[request.key].append(answer)
         self._requests.append(request)
 
     def _difference(self, request: Request) -> str:
@@ -182,6 +210,8 @@ class ReplayModel:
             return f"it has {len(request.messages)} messages, the nearest recorded one {len(nearest.messages)}"
         if request.tools != nearest.tools:
             return "its messages were recorded, but with other tools"
+        if request.logprobs == nearest.logprobs:
+            return "its messages were recorded for " + ("a turn, not for a probe" if request.probe else "a probe, not for a turn")
         return f"its messages were recorded with logprobs={nearest.logprobs}, not {request.logprobs}"
 
 

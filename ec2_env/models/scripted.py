@@ -42,7 +42,7 @@ class ScriptedModel:
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Returns the reply whose position is the number of assistant turns in `messages`."""
-        turns = sum(message.get("role") == "assistant" for message in messages)
+        turns = sum(1 for message in messages if message.get("role") == "assistant")
         return self.replies[min(turns, len(self.replies) - 1)]
 
 

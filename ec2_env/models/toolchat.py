@@ -69,8 +69,10 @@ def read_call(text: str) -> dict[str, Any] | None:
     """Returns the first tool call in a text as `{"name": str, "arguments": dict | str}`, or None.
 
     A call is an object with a name; prose, code fences and tags around it do not matter. Single quotes, trailing commas, bare
-    words and Python's constants are understood. Never raises; takes time linear in the text's length.
+    words and Python's constants are understood; what a model thought aloud before `</think>` is passed over. Never raises; takes
+    time linear in the text's length.
     """
+    text = text.rpartition("</think>")[2]
     budget = MAX_PASSES * len(text)
     for start, end in _objects(text):
         budget -= end - start

@@ -43,9 +43,15 @@ def test_parallel_tool_calls_are_all_kept(server: Any, endpoint: Callable[..., A
     assert server.requests[0]["tools"] == [SEARCH]
 
 
-def test_bare_schemas_and_object_arguments_are_sent_in_the_form_endpoints_accept(server: Any, endpoint: Callable[..., Any]) -> None:
+def test_bare_schemas_and_object_arguments_are_sent_in_the_form_endpoints_accept(
+    server: Any, endpoint: Callable[..., Any]
+) -> None:
     server.will_answer(completion({"content": "ok"}))
-    said = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "search_mail", "arguments": {"query": "价"}}}]}
+    said = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": {"name": "search_mail", "arguments": {"query": "价"}}}],
+    }
     endpoint().complete([*USER, said, {"role": "tool", "tool_call_id": "call_0", "content": "none"}], [SEARCH["function"]])
     sent = server.requests[0]
     assert sent["tools"] == [SEARCH]
@@ -56,11 +62,21 @@ def test_bare_schemas_and_object_arguments_are_sent_in_the_form_endpoints_accept
 
 def test_entropy_is_that_of_the_renormalized_first_token(server: Any, endpoint: Callable[..., Any]) -> None:
     top = [{"token": "a", "logprob": math.log(0.3)}, {"token": "b", "logprob": math.log(0.1)}]
-    content = [{"token": "a", "logprob": top[0]["logprob"], "top_logprobs": top}, {"token": "z", "logprob": 0.0, "top_logprobs": []}]
+    content = [
+        {"token": "a", "logprob": top[0]["logprob"], "top_logprobs": top},
+        {"token": "z", "logprob": 0.0, "top_logprobs": []},
+    ]
     server.will_answer(completion({"content": "a"}, choice={"logprobs": {"content": content}}))
     reply = endpoint().complete(USER, logprobs=2)
     assert reply.entropy == pytest.approx(-(0.75 * math.log(0.75) + 0.25 * math.log(0.25)))
     assert (server.requests[0]["logprobs"], server.requests[0]["top_logprobs"]) == (True, 2)
+
+
+def test_a_probe_asks_for_one_token(server: Any, endpoint: Callable[..., Any]) -> None:
+    top = [{"token": "a", "logprob": -1.0}, {"token": "b", "logprob": -1.0}]
+    server.will_answer(completion({"content": "a"}, choice={"logprobs": {"content": [{"token": "a", "top_logprobs": top}]}}))
+    assert endpoint(max_tokens=50).probe(USER, [SEARCH], 2).entropy == pytest.approx(math.log(2))
+    assert server.requests[0]["max_tokens"] == 1
 
 
 def test_entropy_is_unknown_without_logprobs(server: Any, endpoint: Callable[..., Any]) -> None:
@@ -105,7 +121,7 @@ def test_server_errors_end_in_an_error_that_names_address_status_and_attempts(
 
 def test_a_refused_request_is_not_repeated(server: Any, endpoint: Callable[..., Any], answer: Any) -> None:
     server.will_answer(answer(400, {"error": {"message": "context too long"}}))
-    with pytest.raises(EndpointError, match="HTTP 400.*context too long"):
+    with pytest.raises(EndpointError, match=r"HTTP 400.*context too long"):
         endpoint().complete(USER)
     assert len(server.requests) == 1
 
