@@ -99,7 +99,8 @@ def mutants(episode: Episode) -> Iterator[Mutant]:
                 yield _mutant(f"{name}: {what} before it", episode, step.action, (stray, step.action))
         elif tools.tools[step.action.name].write:
             yield _mutant(f"{name}: dropped", episode, step.action, ())
-            yield _mutant(f"{name}: doubled", episode, step.action, (step.action, step.action))
+            if not _idempotent(step.action, episode):
+                yield _mutant(f"{name}: doubled", episode, step.action, (step.action, step.action))
             for what, call in _corrupted(step.action, episode):
                 yield _mutant(f"{name}: {what}", episode, step.action, (call,))
 
@@ -240,6 +241,15 @@ def _mutant(name: str, episode: Episode, at: ToolCall | Finish, slip: Slip) -> M
         return slip
 
     return Mutant(name, play(episode, change).grade.completion)
+
+
+def _idempotent(call: ToolCall, episode: Episode) -> bool:
+    """Says whether doing a call twice leaves what doing it once leaves (the same label, the same file): no mistake, so no mutant."""
+    workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
+    tools.run(workspace, call)
+    once = {(change.table, change.id) for change in workspace.diff()}
+    tools.run(workspace, call)
+    return bool(once) and {(change.table, change.id) for change in workspace.diff()} == once
 
 
 def _wrong_data(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
