@@ -244,7 +244,7 @@ def _mutant(name: str, episode: Episode, at: ToolCall | Finish, slip: Slip) -> M
 
 
 def _idempotent(call: ToolCall, episode: Episode) -> bool:
-    """Says whether doing a call twice leaves what doing it once leaves (the same label, the same file): no mistake, so no mutant."""
+    """Says whether doing a call twice leaves what doing it once leaves (a label, a file): no mistake, so no mutant."""
     workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
     tools.run(workspace, call)
     once = {(change.table, change.id) for change in workspace.diff()}
