@@ -1,0 +1,136 @@
+"""How numbers and dates are written: in digits, with other separators, with a suffix, in English and Chinese words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date
+from decimal import Decimal
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten "
+    "eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (100, "hundred"))
+_ZH_DIGITS = ("零一二三四五六七八九", "零壹贰叁肆伍陆柒捌玖")
+_ZH_PLACES = (("", "十", "百", "千"), ("", "拾", "佰", "仟"))
+_MONTHS = "january february march april may june july august september october november december".split()
+
+_NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f\u2009]*")
+_DATES = (
+    re.compile(r"(?P<y>\d{4})\s*[-/.年]\s*(?P<m>\d{1,2})\s*[-/.月]\s*(?P<d>\d{1,2})"),
+    re.compile(r"(?P<d>\d{1,2})[. ]+(?P<n>[A-Za-z]{3,9})\.?,? +(?P<y>\d{4})"),
+    re.compile(r"(?P<n>[A-Za-z]{3,9})\.? +(?P<d>\d{1,2})(?:st|nd|rd|th)?,? +(?P<y>\d{4})"),
+    re.compile(r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>\d{4})"),
+    re.compile(r"(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{4})"),
+)
+
+
+def main_number(text: str) -> Decimal | None:
+    """Returns the number with the most digits in `text`, or None if there is none.
+
+    A last group of three digits is taken for thousands, any other for decimals.
+    """
+    found = [match[0].rstrip(".,'’\u00a0\u202f\u2009") for match in _NUMBER.finditer(text)]
+    if not found:
+        return None
+    longest = max(found, key=lambda number: sum(char.isdigit() for char in number))
+    whole, mark, tail = longest, "", ""
+    split = re.fullmatch(r"(.*\d)([.,])(\d+)", longest)
+    if split and (len(split[3]) != 3 or split[1] == "0" or (split[2] == "." and "," in split[1])):
+        whole, mark, tail = split.groups()
+    digits = re.sub(r"\D", "", whole)
+    return Decimal(f"{digits}.{tail}") if mark else Decimal(digits)
+
+
+def grouped(value: int, separator: str) -> str:
+    """Returns `value` with its digits in groups of three."""
+    return f"{value:,}".replace(",", separator)
+
+
+def digit_forms(value: Decimal) -> Iterator[str]:
+    """Yields the ways to write `value` in digits: with and without groups, decimal point or comma, and needless zeros."""
+    whole = int(value)
+    decimals = f"{value - whole:.4f}"[2:].rstrip("0")
+    tails = (decimals, decimals.ljust(2, "0")) if decimals else ("", "0", "00")
+    for group in ("", ",", ".", "'", "’", "_", "\u00a0", "\u202f", "\u2009"):
+        head = grouped(whole, group)
+        for point in (".", ","):
+            if point != group:
+                yield from (f"{head}{point}{tail}" if tail else head for tail in tails)
+
+
+def scaled_forms(value: Decimal) -> Iterator[tuple[str, str]]:
+    """Yields (digits, words for the unit as a regular expression) such as ("84.5", "k|thousand") for 84,500."""
+    for scale, words in ((10**3, "k|thousand|千"), (10**4, "w|万|萬"), (10**6, "m|mn|mio|million|百万"), (10**8, "亿|億")):
+        share = (value / scale).normalize()
+        if share >= 1 and len(f"{share:f}".replace(".", "")) <= 7:
+            yield f"{share:f}", words
+            yield f"{share:f}".replace(".", ","), words
+
+
+def english_words(value: int) -> str:
+    """Returns a whole number below 10**12 in English words, without "and"."""
+    if value < 20:
+        return _ONES[value]
+    if value < 100:
+        return _TENS[value // 10] + (f" {_ONES[value % 10]}" if value % 10 else "")
+    scale, name = next((scale, name) for scale, name in _SCALES if value >= scale)
+    rest = value % scale
+    return f"{english_words(value // scale)} {name}" + (f" {english_words(rest)}" if rest else "")
+
+
+def chinese_words(value: int, *, formal: bool = False) -> str:
+    """Returns a whole number below 10**12 in Chinese numerals, in the everyday or in the formal (banking) characters."""
+    digits, places = _ZH_DIGITS[formal], _ZH_PLACES[formal]
+    zero, words = digits[0], ""
+    for power, unit in ((8, "亿"), (4, "万"), (0, "")):
+        group = f"{value // 10**power % 10_000:04d}"
+        read = "".join(digits[int(digit)] + places[3 - index] if digit != "0" else zero for index, digit in enumerate(group))
+        words += read.rstrip(zero) + unit if group != "0000" else zero
+    return re.sub(f"{zero}+", zero, words).strip(zero) or zero
+
+
+def parse_date(text: str) -> date | None:
+    """Returns the first date in `text` (year first; day and month in words; 31.12.1999; 12/31/1999), or None."""
+    for pattern in _DATES:
+        match = pattern.search(text)
+        if match is None:
+            continue
+        parts = match.groupdict()
+        month = int(parts["m"]) if parts.get("m") else _month(parts["n"])
+        try:
+            return date(int(parts["y"]), month, int(parts["d"]))
+        except ValueError:
+            continue
+    return None
+
+
+def _month(name: str) -> int:
+    return next((number for number, month in enumerate(_MONTHS, 1) if month.startswith(name.lower())), 0)
+
+
+def date_forms(day: date) -> Iterator[tuple[str, bool]]:
+    """Yields (folded form, whether it is only a date when written with separators) of the usual ways to write a date."""
+    year, short = str(day.year), f"{day.year % 100:02d}"
+    for d, m in ((f"{day.day:02d}", f"{day.month:02d}"), (str(day.day), str(day.month))):
+        for y, doubtful in ((year, len(d + m) < 4), (short, True)):
+            yield from ((form, doubtful) for form in (y + m + d, d + m + y, m + d + y))
+        yield f"{year}年{m}月{d}日", False
+        yield f"{year}年{m}月{d}", False
+    name = _MONTHS[day.month - 1]
+    for month in (name, name[:3]):
+        for d in (str(day.day), f"{day.day:02d}", f"{day.day}{_ordinal(day.day)}"):
+            yield from ((form, False) for form in (d + month + year, month + d + year, f"{d}of{month}{year}", year + month + d))
+    digits = str.maketrans("0123456789", "〇一二三四五六七八九")
+    yield f"{year.translate(digits)}年{_zh_small(day.month)}月{_zh_small(day.day)}日", False
+
+
+def _ordinal(number: int) -> str:
+    return "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+
+
+def _zh_small(number: int) -> str:
+    words = chinese_words(number)
+    return words[1:] if words.startswith("一十") else words

@@ -1,0 +1,212 @@
+"""Redaction: replacing sensitive values by typed placeholders before a text is sent, and putting them back into what returns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import ahocorasick_rs
+
+from ec2_env.cloud.detection import Found, detect
+from ec2_env.cloud.matching import matcher_for
+from ec2_env.errors import ConfigurationError
+from ec2_env.sensitive import KINDS, SensitiveUnit
+
+TYPES: tuple[str, ...] = (*(kind.upper() for kind in KINDS), "FIRM", "LITERAL")
+"""Types of placeholders. LITERAL stands for text that was already written like a placeholder."""
+
+_LIKE_PLACEHOLDER = re.compile(
+    rf"\[\s{{0,3}}({'|'.join(sorted(TYPES, key=len, reverse=True))})[\s_]{{0,3}}(\d{{3,9}})\s{{0,3}}\]", re.IGNORECASE | re.ASCII
+)
+MEMO_TEXTS = 500
+"""Redacted texts that a session remembers; the transcript is sent again and again."""
+
+
+class Redactor(Protocol):
+    """Replaces values in one session. Stateful: a value keeps its placeholder as long as the session lasts."""
+
+    def redact(self, text: str) -> str:
+        """Returns `text` with the values that were detected replaced by placeholders such as [PHONE_001]."""
+        ...
+
+    def restore(self, text: str) -> str:
+        """Returns `text` with the session's placeholders replaced by what they stand for; unknown ones stay."""
+        ...
+
+    def fork(self) -> Redactor:
+        """Returns an independent copy of the session."""
+        ...
+
+
+class NoRedactor:
+    """Sends everything as it is."""
+
+    def redact(self, text: str) -> str:
+        return text
+
+    def restore(self, text: str) -> str:
+        return text
+
+    def fork(self) -> NoRedactor:
+        return self
+
+
+class _Session:
+    """Placeholders of one session, in both directions."""
+
+    __slots__ = ("counts", "memo", "placeholders", "values")
+
+    def __init__(self) -> None:
+        self.placeholders: dict[tuple[str, str], str] = {}
+        self.values: dict[str, str] = {}
+        self.counts: dict[str, int] = {}
+        self.memo: dict[str, str] = {}
+
+    def fork(self) -> _Session:
+        other = _Session()
+        other.placeholders, other.values = dict(self.placeholders), dict(self.values)
+        other.counts, other.memo = dict(self.counts), dict(self.memo)
+        return other
+
+    def placeholder(self, kind: str, value: str) -> str:
+        known = self.placeholders.get((kind, value))
+        if known is None:
+            kind_type = kind.upper()
+            number = self.counts[kind_type] = self.counts.get(kind_type, 0) + 1
+            known = self.placeholders[kind, value] = f"[{kind_type}_{number:03d}]"
+            self.values[known] = value
+        return known
+
+    def redact(self, text: str, found: Iterable[Found]) -> str:
+        literal = (Found(*match.span(), "literal") for match in _LIKE_PLACEHOLDER.finditer(text)) if "[" in text else ()
+        parts: list[str] = []
+        last = 0
+        for start, end, kind in _disjoint([*found, *literal]):
+            parts += (text[last:start], self.placeholder(kind, text[start:end]))
+            last = end
+        parts.append(text[last:])
+        redacted = "".join(parts)
+        if len(self.memo) >= MEMO_TEXTS:
+            self.memo.clear()
+        self.memo[text] = redacted
+        return redacted
+
+    def restore(self, text: str) -> str:
+        return _LIKE_PLACEHOLDER.sub(self._value, text) if "[" in text else text
+
+    def _value(self, match: re.Match[str]) -> str:
+        return self.values.get(f"[{match[1].upper()}_{match[2]}]", match[0])
+
+
+def _disjoint(found: list[Found]) -> list[Found]:
+    """Returns disjoint ranges that cover the same characters, in order. Joined ranges take the kind of the longest."""
+    joined: list[Found] = []
+    longest = 0
+    for start, end, kind in sorted(set(found), key=lambda item: (item.start, -item.end, item.kind)):
+        if joined and start < joined[-1].end:
+            before = joined[-1]
+            longest, kind = (end - start, kind) if end - start > longest else (longest, before.kind)
+            joined[-1] = Found(before.start, max(before.end, end), kind)
+        elif end > start:
+            joined.append(Found(start, end, kind))
+            longest = end - start
+    return joined
+
+
+class RuleRedactor:
+    """What a careful deployment can do: patterns with checksums, and the workspace's own directory of people and firms.
+
+    It knows no true values. It misses what has no pattern (health, contract terms, names outside the directory, encoded or
+    spaced-out values) and hides some harmless numbers.
+
+    Args:
+        directory: (kind, value) of known people, addresses and firms; kinds are those of `ec2_env.sensitive.KINDS`, or "firm".
+
+    Raises:
+        ConfigurationError: if a kind is unknown.
+    """
+
+    __slots__ = ("_automaton", "_directory", "_session")
+
+    def __init__(self, directory: Sequence[tuple[str, str]] = ()) -> None:
+        for kind, value in directory:
+            if kind.upper() not in TYPES:
+                raise ConfigurationError(
+                    f"directory entry {value!r} has the unknown kind {kind!r}; kinds are {', '.join(KINDS)}, firm"
+                )
+        self._directory = tuple(dict.fromkeys((kind, value.strip()) for kind, value in directory if value.strip()))
+        self._automaton = ahocorasick_rs.AhoCorasick(
+            [value.lower() for _, value in self._directory],
+            matchkind=ahocorasick_rs.MatchKind.LeftmostLongest,
+            store_patterns=False,
+        )
+        self._session = _Session()
+
+    def redact(self, text: str) -> str:
+        """Returns `text` with detected values replaced, the longest first where they overlap."""
+        known = self._session.memo.get(text)
+        return self._session.redact(text, [*detect(text), *self._known(text)]) if known is None else known
+
+    def restore(self, text: str) -> str:
+        """Returns `text` with the session's placeholders replaced by what they stand for; case and spaces do not matter."""
+        return self._session.restore(text)
+
+    def fork(self) -> RuleRedactor:
+        """Returns an independent copy of the session."""
+        other = RuleRedactor.__new__(RuleRedactor)
+        other._directory, other._automaton, other._session = self._directory, self._automaton, self._session.fork()
+        return other
+
+    def _known(self, text: str) -> list[Found]:
+        lower = text.lower()
+        if len(lower) != len(text):
+            lower = text
+        found = []
+        for index, start, end in self._automaton.find_matches_as_indexes(lower):
+            if not (_ascii_word(text, start - 1) and _ascii_word(text, start)) and not (
+                _ascii_word(text, end) and _ascii_word(text, end - 1)
+            ):
+                found.append(Found(start, end, self._directory[index][0]))
+        return found
+
+
+def _ascii_word(text: str, index: int) -> bool:
+    return 0 <= index < len(text) and text[index].isascii() and text[index].isalnum()
+
+
+class OracleRedactor:
+    """An upper bound: it knows the true values, and finds them in every form that the audit finds.
+
+    Args:
+        units: The sensitive units of the episode.
+    """
+
+    __slots__ = ("_matcher", "_session")
+
+    def __init__(self, units: Sequence[SensitiveUnit]) -> None:
+        self._matcher = matcher_for(units)
+        self._session = _Session()
+
+    def redact(self, text: str) -> str:
+        """Returns `text` with every form of every unit replaced."""
+        known = self._session.memo.get(text)
+        if known is not None:
+            return known
+        found = []
+        for hit in self._matcher.occurrences(text):
+            start, end = hit.span
+            if start and text[start - 1] in "+$€£¥\uffe5(":
+                start -= 1
+            found.append(Found(start, end, self._matcher.units[hit.unit].kind))
+        return self._session.redact(text, found)
+
+    def restore(self, text: str) -> str:
+        """Returns `text` with the session's placeholders replaced by what they stand for; case and spaces do not matter."""
+        return self._session.restore(text)
+
+    def fork(self) -> OracleRedactor:
+        """Returns an independent copy of the session."""
+        other = OracleRedactor.__new__(OracleRedactor)
+        other._matcher, other._session = self._matcher, self._session.fork()
+        return other
