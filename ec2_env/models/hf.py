@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
-from ec2_env.models.payload import cleaned, digest
+from ec2_env.models.payload import arguments_text, cleaned, digest, function_of
 from ec2_env.models.toolchat import chat_turns, read_call, render_tools
 from ec2_env.models.window import fit
 from ec2_env.registry import require
@@ -33,8 +34,8 @@ class LocalOptions:
         max_new_tokens: Most output tokens.
         max_context_tokens: Longest prompt; None is what the model was made for. Longer chats are cut by
             `ec2_env.models.window.fit`.
-        temperature: 0 is greedy decoding. Otherwise tokens are drawn with a generator seeded by `seed` and the prompt, so the
-            same request gets the same reply.
+        temperature: 0 is greedy decoding. Otherwise tokens are drawn by a generator seeded with `seed` and the prompts that are
+            decoded together, so the same request gets the same reply.
         seed: For `temperature` above 0.
         batch_size: Most prompts decoded together.
         protocol: `json` describes tools in plain text; `template` uses the tool format of the model's own chat template.
@@ -51,6 +52,10 @@ class LocalOptions:
     batch_size: int = 8
     protocol: Literal["json", "template"] = "json"
     family: str = "o200k"
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 1 or self.batch_size < 1 or self.temperature < 0:
+            raise ConfigurationError("max_new_tokens and batch_size must be at least 1, temperature at least 0")
 
 
 class LocalModel:
@@ -115,12 +120,12 @@ class LocalModel:
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()) -> list[int]:
         """Returns the tokens of the prompt, at most `max_prompt_tokens`.
 
-        Special tokens written out in a message are removed: no mail can end a turn or begin one.
+        A special token written out in a message becomes a space: no mail can end a turn or begin one.
         """
         room = self.max_prompt_tokens
         kept = fit(cleaned(messages), room - self._count(render_tools(tools)) - 64, self._count)
         if self.options.protocol == "template":
-            turns, schemas = [self._harmless(turn) for turn in kept], list(tools) or None
+            turns, schemas = [self._harmless(turn) for turn in kept], cleaned(tools) or None
         else:
             turns, schemas = [self._harmless(turn) for turn in chat_turns(kept, tools)], None
         text = self.tokenizer.apply_chat_template(turns, tools=schemas, tokenize=False, add_generation_prompt=True)
@@ -131,7 +136,20 @@ class LocalModel:
         return len(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _harmless(self, turn: dict[str, Any]) -> dict[str, Any]:
-        return turn | {"content": self._special.sub("", turn.get("content") or "")}
+        safe = turn | {"content": self._special.sub(" ", turn.get("content") or "")}
+        if turn.get("tool_calls"):
+            safe["tool_calls"] = [self._template_call(call) for call in turn["tool_calls"]]
+        return safe
+
+    def _template_call(self, call: dict[str, Any]) -> dict[str, Any]:
+        """Returns a call as chat templates want it: with its arguments as an object, where they are one."""
+        function = function_of(call)
+        text = self._special.sub(" ", arguments_text(function.get("arguments") or {}))
+        try:
+            arguments = json.loads(text)
+        except (ValueError, RecursionError):
+            arguments = text  # the model's own mistake; it is shown as it was made
+        return {"type": "function", "function": {"name": function.get("name"), "arguments": arguments}}
 
     def _decode(self, prompts: Sequence[list[int]], reads_calls: Sequence[bool], logprobs: int) -> list[Reply]:
         torch = require("torch", extra="local")
@@ -196,7 +214,7 @@ class _FirstScores:
 def _entropies(scores: Any, k: int) -> list[float | None]:
     """Returns the entropy of the k most likely tokens for each row of scores; None where k is 0."""
     if k <= 0:
-        return [None] * len(scores)
+        return [None] * scores.shape[0]
     top = scores.topk(min(k, scores.shape[-1]), dim=-1).values
     return [top_entropy(row) for row in top.tolist()]
 
@@ -250,7 +268,10 @@ def load_folder(path: str, options: LocalOptions, *, name: str | None = None) ->
     name = name or Path(path).name
     if options.adapter is not None:
         peft = require("peft", extra="local")
-        model = peft.PeftModel.from_pretrained(model, options.adapter).merge_and_unload()
+        try:
+            model = peft.PeftModel.from_pretrained(model, options.adapter).merge_and_unload()
+        except (OSError, RuntimeError, ValueError, TypeError, KeyError) as error:
+            raise ConfigurationError(f"adapter {options.adapter!r} does not fit {path!r}: {str(error)[:300]}") from error
         name = f"{name}+{Path(options.adapter).name}"
     card = ModelCard(name=name, family=options.family, parameters=parameters)
     return LocalModel(model.to(options.device), tokenizer, card, options)

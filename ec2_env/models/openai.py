@@ -12,10 +12,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
+from ec2_env.models.base import Message, Model, ModelCard, Reply, Signals, Usage
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import arguments_text, cleaned, function_of
+from ec2_env.models.replay import RecordingModel
 from ec2_env.models.toolchat import chat_turns, read_call, render_tools
 from ec2_env.models.window import estimated_tokens, fit
 from ec2_env.registry import require
@@ -44,6 +45,7 @@ class EndpointOptions:
         seed: Sampling seed, for endpoints that honor it.
         max_tokens: Most output tokens; None leaves it to the endpoint.
         max_context_tokens: Longer chats are cut by `ec2_env.models.window.fit`; None sends everything.
+        record: File that requests' digests and replies are appended to, for `replay:FILE`; for runs in one process.
     """
 
     base_url: str | None = None
@@ -58,6 +60,13 @@ class EndpointOptions:
     seed: int | None = None
     max_tokens: int | None = None
     max_context_tokens: int | None = None
+    record: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
+            raise ConfigurationError(f"base_url is {self.base_url!r}; expected an address that begins with http:// or https://")
+        if self.timeout_s <= 0 or self.retries < 0:
+            raise ConfigurationError("timeout_s must be positive and retries at least 0")
 
 
 class _Unusable(ValueError):
@@ -188,17 +197,16 @@ class EndpointModel:
 
 
 def _message(message: Message) -> dict[str, Any]:
-    """Returns a message as endpoints accept it: arguments as JSON text, call ids and types filled in."""
-    calls = message.get("tool_calls")
-    if not calls:
-        return {key: value for key, value in message.items() if key != "tool_calls"}
-    sent = []
+    """Returns a message as endpoints accept it: only known fields, arguments as JSON text, ids filled in."""
+    sent: list[dict[str, Any]] = []
+    calls = message.get("tool_calls") or ()
     for position, call in enumerate(calls):
         function = function_of(call)
         arguments = arguments_text(function.get("arguments") or {})
         entry = {"name": function.get("name"), "arguments": arguments}
         sent.append({"id": call.get("id") or f"call_{position}", "type": "function", "function": entry})
-    return {**message, "tool_calls": sent}
+    kept = {key: message[key] for key in ("role", "content", "name", "tool_call_id") if message.get(key) is not None}
+    return {**kept, "content": kept.get("content", ""), **({"tool_calls": sent} if sent else {})}
 
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -248,15 +256,12 @@ def _excerpt(text: str) -> str:
     return " ".join(text[:600].split())[:300] or "an empty body"
 
 
-def _load(rest: str) -> EndpointModel:
+def _load(rest: str) -> Model:
     name, options = read_options(rest, EndpointOptions, form=FORM)
     if not name:
         raise ConfigurationError(f"the model's name at the endpoint is missing; a model is written {FORM}")
-    if options.base_url is not None and not options.base_url.startswith(("http://", "https://")):
-        raise ConfigurationError(f"base_url is {options.base_url!r}; expected an address that begins with http:// or https://")
-    if options.timeout_s <= 0 or options.retries < 0:
-        raise ConfigurationError("timeout_s must be positive and retries at least 0")
-    return EndpointModel(name, options)
+    model = EndpointModel(name, options)
+    return RecordingModel(model, options.record) if options.record else model
 
 
 LOADER = Loader(load=_load, form=FORM)

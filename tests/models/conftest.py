@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -107,7 +106,6 @@ def smollm2() -> Path:
         pytest.importorskip(module, reason=f"the extra 'local' is not installed: {module}", exc_type=ImportError)
     from ec2_env.models.smollm2 import pull
 
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     try:
         return pull()
     except EC2Error as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -212,6 +213,22 @@ def test_long_chats_are_cut_to_the_stated_window(server: Any, endpoint: Callable
     server.will_answer(completion({"content": "a"}))
     endpoint(max_context_tokens=1000).complete([*USER, {"role": "user", "content": "word " * 10_000}])
     assert len(str(server.requests[0])) < 3_500
+
+
+def test_a_run_can_be_recorded_and_replayed(server: Any, tmp_path: Path) -> None:
+    server.will_answer(completion({"content": "first"}), completion({"content": "second"}))
+    recording = load_model(f"openai:small-model@base_url={server.address},record={tmp_path / 'run.jsonl'},price=gpt-5.4")
+    said = [recording.complete(USER, [SEARCH]).text, recording.complete(USER).text]
+    replay = load_model(f"replay:{tmp_path / 'run.jsonl'}")
+    assert [replay.complete(USER, [SEARCH]).text, replay.complete(USER).text] == said == ["first", "second"]
+    assert replay.card.price == "gpt-5.4"
+    recording.inner.close()  # type: ignore[attr-defined]  # a RecordingModel
+
+
+def test_fields_that_endpoints_do_not_know_stay_here(server: Any, endpoint: Callable[..., Any]) -> None:
+    server.will_answer(completion({"content": "a"}))
+    endpoint().complete([{"role": "user", "content": "x", "step": 3, "tool_calls": []}, {"role": "assistant", "content": None}])
+    assert server.requests[0]["messages"] == [{"role": "user", "content": "x"}, {"role": "assistant", "content": ""}]
 
 
 def test_options_are_sent_only_when_set(server: Any, endpoint: Callable[..., Any]) -> None:
