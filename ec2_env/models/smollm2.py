@@ -7,6 +7,7 @@ file is that of Qwen2.5 (Apache License 2.0): it has the same delimiters as the 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -75,6 +76,8 @@ def pull(force: bool = False) -> Path:
         ConfigurationError: if the download fails or the file is not the known one.
         MissingExtra: if Transformers, PyTorch or gguf is not installed.
     """
+    if _converted().is_dir() and _kept_gguf().is_file() and not force:
+        return _converted()
     for module in ("torch", "transformers", "gguf"):
         require(module, extra="local")
     if not _kept_gguf().is_file() or force:
@@ -99,8 +102,9 @@ def _build(target: Path, fill: Callable[[Path], None], force: bool) -> None:
         fresh = Path(temporary) / "fresh"
         fresh.mkdir()
         fill(fresh)
-        if force and target.is_dir():
-            target.rename(Path(temporary) / "old")
+        if force:
+            with contextlib.suppress(FileNotFoundError):  # nothing there, or another process has just moved it
+                target.rename(Path(temporary) / "old")
         try:
             fresh.rename(target)
         except OSError:
