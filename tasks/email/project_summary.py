@@ -110,7 +110,7 @@ def build(world: World) -> Plan:
     owner = new if start <= world.today else old
     risks = [(f"R{n}", rng.random() < 0.7) for n in range(1, rng.randrange(6, 10))]
     risks[0], risks[1] = ("R1", True), ("R2", True)
-    closed = sorted(rng.sample([name for name, _ in risks], 2) + ["R1"]) if rng.random() < 0.5 else ["R2", risks[-1][0]]
+    closed = sorted(["R1", *rng.sample([name for name, _ in risks], 2)]) if rng.random() < 0.5 else ["R2", risks[-1][0]]
     still_open = sum(is_open and name not in closed for name, is_open in risks)
 
     def amount(value: float) -> str:
