@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from ec2_env.registration import register
+
 __version__ = "0.1.0"
 
-# Gymnasium registration goes below this line, as one import of `ec2_env.registration` and one call. Keep it light: string
-# entry points only, so that `import ec2_env` loads no task, no app and no model.
+register()

@@ -199,6 +199,15 @@ class Episode:
 tasks: Registry[Task] = Registry("task", "ec2_env.tasks", "TASK", Task)
 
 
+def task_domains() -> dict[str, tuple[str, ...]]:
+    """Returns the names of all tasks by domain, sorted, without importing any: a domain is a folder of tasks."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, module in tasks.modules.items():
+        domain = module.split(".")[-2]
+        found[domain] = (*found.get(domain, ()), name)
+    return dict(sorted(found.items()))
+
+
 def build_episode(name: str, seed: int, language: Language | None = None, split: Split = "train") -> Episode:
     """Builds the episode of a task for a seed. The same arguments give the same episode on every platform.
 

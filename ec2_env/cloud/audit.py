@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ec2_env.cloud.amounts import Hit
 from ec2_env.cloud.forms import FULL
-from ec2_env.cloud.matching import Hit, Matcher, Part, matcher_for
+from ec2_env.cloud.matching import Matcher, Part, matcher_for
 from ec2_env.sensitive import SensitiveUnit
 
 
@@ -107,4 +108,4 @@ class Audit:
             else:
                 merged.append((start, end))
         self._covered[part.unit] = tuple(merged)
-        return merged == [(0, self._matcher.length(part.unit))]
+        return len(merged) == 1 and self._matcher.whole(part.unit, *merged[0])

@@ -65,7 +65,7 @@ def _secret_length(text: str) -> int:
 
 
 def _from(first: str) -> str:
-    """Returns a pattern for one character of `first` with no letter or digit before it. It begins with a set, which scans fast."""
+    """Returns a pattern for a character of `first` with no letter or digit before it, beginning with a set, which scans fast."""
     return f"{first}(?<![0-9A-Za-z]{first})"
 
 

@@ -39,6 +39,9 @@ class Pattern(NamedTuple):
         capital: Index of a character that has to be a capital letter, or -1.
         cue: Whether a word before or a masking character has to say that these are the last digits.
         name: Whether a sentence may end inside (False) or not (True).
+        amount: Whether a number may not be part of an id, a date or a time.
+        mail: Whether the match may not be part of another e-mail address.
+        written: How the match has to be written, in lower case, or "".
     """
 
     unit: int
@@ -53,6 +56,9 @@ class Pattern(NamedTuple):
     capital: int = -1
     cue: bool = False
     name: bool = False
+    amount: bool = False
+    mail: bool = False
+    written: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +70,11 @@ class Fragments:
         folded: The folded value.
         least: Characters of the shortest part that is remembered, to be put together with parts sent later.
         most: Characters of the shortest part that is most of the value.
-        head: The same for parts from the start of the value, if they need to be longer; 0 if they need not.
+        head: Index that parts from the start of the value have to reach to be most of it; 0 if there is no such rule.
         tail_only: Whether a part is most of the value only if it reaches its end (or is a long head), because starts are shared.
         digits: Whether a part is most of the value only if it has all its digits.
         bounded: Whether words or numbers have to begin and end with the part.
+        optional: Leading characters that the whole value may lack (a calling code).
     """
 
     unit: int
@@ -78,6 +85,7 @@ class Fragments:
     tail_only: bool = False
     digits: bool = False
     bounded: bool = True
+    optional: int = 0
 
 
 def is_cjk(text: str) -> bool:
@@ -105,11 +113,11 @@ def fragments_of(index: int, unit: SensitiveUnit) -> Fragments | None:
     folded = fold(unit.value)
     size = len(folded)
     if unit.kind in NUMBERED_KINDS and size >= 8:
-        core = _national(folded) if unit.kind == "phone" and unit.value.lstrip().startswith("+") else folded
-        size = len(core)
+        code = size - len(_national(folded)) if unit.kind == "phone" and unit.value.lstrip().startswith("+") else 0
+        core = size - code
         head = size - 1 if unit.kind == "phone" else -(-3 * size // 4)
-        least = max(4, -(-size // 3))
-        return Fragments(unit=index, folded=core, least=least, most=-(-6 * size // 10), head=head, tail_only=True)
+        least, most = max(4, -(-core // 3)), -(-6 * core // 10)
+        return Fragments(unit=index, folded=folded, least=least, most=most, head=head, tail_only=True, optional=code)
     shortest = 5 if is_cjk(folded) else 8
     if size < shortest:
         return None
@@ -134,8 +142,11 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         gap=1 if short else 3 if digits or money else 4 if name else 8,
         number=digits or money,
         name=name,
+        amount=money,
+        mail=unit.kind == "email",
     )
-    yield whole
+    if not (money and digits and size < 6 and main_number(unit.value) is not None):  # short amounts are found by value
+        yield whole
     for article in ("a ", "an ", "the "):
         if unit.kind in PHRASE_KINDS and unit.value.lower().startswith(article) and size >= 8 + len(article):
             yield whole._replace(folded=fold(unit.value[len(article) :]))
@@ -168,13 +179,15 @@ def _name(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
 
 def _email(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     local, _, domain = unit.value.partition("@")
-    spoken = Pattern(unit=index, folded="", left=True, right=True, form="spelled")
+    spoken = Pattern(unit=index, folded="", left=True, right=True, form="spelled", mail=True)
     for at in ("at", "aet"):
         yield spoken._replace(folded=fold(local) + at + fold(domain.replace(".", "dot")))
         yield spoken._replace(folded=fold(local.replace(".", "dot")) + at + fold(domain.replace(".", "dot")))
         yield spoken._replace(folded=fold(local) + at + fold(domain))
     if len(fold(domain)) >= 4 and "." in domain:
         yield spoken._replace(folded=fold(local + domain.rpartition(".")[0]), level=MOST, form="partial")
+    if len(local) >= 4 and not local.isalpha():  # a bare first name is no part of an address
+        yield spoken._replace(folded=fold(local), level=FRAGMENT, form="local part", written=local.lower())
 
 
 def _phone(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
@@ -259,7 +272,7 @@ def _money(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     whole = int(value)
     exact = value == whole
     level = FULL if exact else MOST
-    digits = Pattern(unit=index, folded="", left=True, right=True, gap=1, number=True, form="number format")
+    digits = Pattern(unit=index, folded="", left=True, right=True, gap=1, number=True, amount=True, form="number format")
     cents = f"{value:.2f}".replace(".", "")
     yield digits._replace(folded=cents, gap=3, separated=exact)
     if whole >= 10_000:

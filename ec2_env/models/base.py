@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -98,9 +98,26 @@ class Probing(Protocol):
 
 
 @runtime_checkable
-class Bindable(Protocol):
-    """A model whose stand-in for one episode may look at that episode: the simulated ones."""
+class BindableEdge(Protocol):
+    """A model whose edge side for one episode may look at that episode: the simulated ones."""
 
-    def bind(self, progress: Any) -> Model:
-        """Returns the model for one episode."""
+    def bind_edge(self, progress: Any, cloud: Model | None) -> EdgeMind:
+        """Returns the model for one episode. `cloud` is the model that it may get help from."""
+        ...
+
+
+@runtime_checkable
+class BindableCloud(Protocol):
+    """A model whose cloud side for one request may look at the episode: the simulated ones."""
+
+    def bind_cloud(self, progress: Any, hide: Callable[[str], str] | None) -> Model:
+        """Returns the model for one request. `hide` replaces values by the placeholders that crossed; None if nothing was hidden."""
+        ...
+
+
+class EdgeMind(Model, Probing, Protocol):
+    """An edge model bound to one episode, with state that is copied when the episode is."""
+
+    def fork(self, progress: Any) -> EdgeMind:
+        """Returns an independent copy that works in a copy of the episode."""
         ...

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
+from ec2_env.checks import holds
 from ec2_env.errors import ConfigurationError
-from ec2_env.models.base import Message, ModelCard, Reply
+from ec2_env.models.base import Message, Model, ModelCard, Reply
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
 from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic
@@ -20,10 +22,11 @@ from ec2_env.models.profile import Profile, load_profile, profile_names
 from ec2_env.models.walker import from_progress
 from ec2_env.progress import Progress
 from ec2_env.prompts import ADVISE, PLAN
+from ec2_env.sensitive import SensitiveUnit
 from ec2_env.task import Step
 
-_TOKEN = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[a-z]+-\d{4,5}|\d[\d,.]*\d|\d", re.ASCII)
-"""What a model cannot guess: addresses, ids and numbers."""
+_NAMED = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[a-z]+-\d{4,5}", re.ASCII)
+"""What nobody can work out: addresses and ids."""
 WITHHELD = "(not shown to me)"
 
 
@@ -37,13 +40,13 @@ class SimulatedModel:
     def card(self) -> ModelCard:
         return card_of(self.profile)
 
-    def bind(self, progress: Progress, better: SimulatedModel | None = None) -> Mind:
-        """Returns the edge side for one episode."""
-        return Mind(self.profile, progress, better.profile if isinstance(better, SimulatedModel) else None)
+    def bind_edge(self, progress: Progress, cloud: Model | None) -> Mind:
+        """Returns the edge side for one episode. Help from a real cloud model is reckoned as help from its equal."""
+        return Mind(self.profile, progress, cloud.profile if isinstance(cloud, SimulatedModel) else None)
 
-    def bind_cloud(self, progress: Progress) -> SimulatedCloud:
-        """Returns the cloud side for one episode."""
-        return SimulatedCloud(self.profile, progress)
+    def bind_cloud(self, progress: Progress, hide: Callable[[str], str] | None) -> SimulatedCloud:
+        """Returns the cloud side for one request."""
+        return SimulatedCloud(self.profile, progress, hide)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Always refuses: a simulated model needs an episode.
@@ -57,26 +60,25 @@ class SimulatedModel:
 class SimulatedCloud:
     """A simulated model at the far side of the boundary. It keeps no state between requests.
 
-    It knows the solution, but says only what its payload held: an id, address, number or sensitive value that did not cross comes
-    out as `WITHHELD`, one that crossed as a placeholder comes out as that placeholder, and a step that has to reason about a value
-    that did not cross in the clear succeeds less often.
+    It knows the solution, but says only what its payload held, or what can be worked out from it: an id, address or sensitive
+    value that did not cross comes out as `WITHHELD`, one that crossed as a placeholder comes out as that placeholder. Without the
+    transcript, nothing comes out that was not sent word for word. A step that has to reason about a value that did not cross in
+    the clear succeeds less often, and no number is worked out there.
 
-    Attributes:
-        hide: Set by the gateway for a redacted request: replaces sensitive values by the placeholders that crossed.
+    Args:
+        profile: What the model is like.
+        progress: The episode.
+        hide: For a redacted request, replaces sensitive values by the placeholders that crossed.
     """
 
-    def __init__(self, profile: Profile, progress: Progress) -> None:
+    def __init__(self, profile: Profile, progress: Progress, hide: Callable[[str], str] | None = None) -> None:
         self.profile = profile
         self.progress = progress
-        self.hide: Callable[[str], str] | None = None
+        self.hide = hide
 
     @property
     def card(self) -> ModelCard:
         return card_of(self.profile)
-
-    def fork(self, progress: Progress) -> SimulatedCloud:
-        """Returns the same model, bound to a copy of the episode."""
-        return SimulatedCloud(self.profile, progress)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Returns a plan, advice or a call, by what the first message asks for."""
@@ -90,14 +92,13 @@ class SimulatedCloud:
         return Reply(calls=(dump_action(action),), thinking_tokens=self._thinking())
 
     def _plan(self) -> str:
-        """Returns the names of the tools that the work takes, in order: no value is in it."""
-        walker = from_progress(self.progress, ())
-        names: list[str] = []
-        for record in self.progress.records:
-            names.append(record.name)
-        step = walker.step
+        """Returns a plan in general terms; of the solution it tells only which tool comes first."""
+        step = from_progress(self.progress, ()).step
         first = step.action.name if step is not None and isinstance(step.action, ToolCall) else "finish"
-        return f"1. Read the rules that apply. 2. Begin with {first}. 3. Open each record before you rely on it. 4. Compare dates and sources; later ones count. 5. Act once. 6. Report."
+        return (
+            f"1. Begin with {first}. 2. Read the rules that apply. 3. Open each record before relying on it. "
+            "4. Compare dates and sources; the latest counts. 5. Act once. 6. Report what was asked."
+        )
 
     def _action(self, payload: str, transcript: bool) -> ToolCall | Finish:
         walker = from_progress(self.progress, self.progress.records if transcript else ())
@@ -105,49 +106,70 @@ class SimulatedCloud:
         if step is None:
             return Finish(answer="I could not complete this.")
         purpose = (self.progress.noise, self.profile.name, len(walker.sends), len(self.progress.records))
-        if uniform(*purpose, "success") < self._chance(step, payload):
+        hidden = self._hidden(step, payload)
+        logit = ability_logit(self.profile, self.progress, step) - (self.profile.reason_penalty if hidden else 0.0)
+        if uniform(*purpose, "success") < logistic(logit):
             action = step.action
         elif step.slips and (slip := step.slips[choose(len(step.slips), uniform(*purpose, "slip"))]):
             action = slip[0]
         else:
             action = fumble(step.action, [], uniform(*purpose, "fumble"))
-        return self._as_seen(action, payload)
+        seen = _Seen(payload, self.progress.episode.units, self.hide, derives=transcript and not hidden, quotes=not transcript)
+        if isinstance(action, Finish):
+            return Finish(answer=seen.text(action.answer), data=seen.value(action.data))
+        return ToolCall(action.name, seen.value(action.arguments))
 
-    def _chance(self, step: Step, payload: str) -> float:
-        logit = ability_logit(self.profile, self.progress, step)
-        hidden = any(
+    def _hidden(self, step: Step, payload: str) -> bool:
+        """Says whether a value that the step has to reason about did not cross in the clear."""
+        return any(
             unit.kind in step.reasons and unit.necessity == "reason" and unit.value not in payload
             for unit in self.progress.episode.units
         )
-        return logistic(logit - (self.profile.reason_penalty if hidden else 0.0))
-
-    def _as_seen(self, action: ToolCall | Finish, payload: str) -> ToolCall | Finish:
-        """Returns the call as somebody can utter it who has read nothing but the payload."""
-        if isinstance(action, Finish):
-            return Finish(answer=self._said(action.answer, payload), data=self._masked(action.data, payload))
-        return ToolCall(action.name, self._masked(action.arguments, payload))
-
-    def _masked(self, value: Any, payload: str) -> Any:
-        if isinstance(value, str):
-            return self._said(value, payload)
-        if isinstance(value, dict):
-            return {self._said(key, payload): self._masked(item, payload) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [self._masked(item, payload) for item in value]
-        return value
-
-    def _said(self, text: str, payload: str) -> str:
-        hidden = self.hide(text) if self.hide is not None else text
-        for unit in self.progress.episode.units:
-            if unit.value in hidden and unit.value not in payload:
-                hidden = hidden.replace(unit.value, WITHHELD)
-        if hidden in payload:
-            return hidden
-        return _TOKEN.sub(lambda found: found[0] if found[0] in payload else WITHHELD, hidden)
 
     def _thinking(self) -> int:
         draw = normal(self.progress.noise, self.profile.name, "thinking", len(self.progress.records))
         return round(self.profile.thinking_tokens * 2.718281828 ** (0.5 * draw))
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Utters values as somebody can who has read nothing but a payload.
+
+    Attributes:
+        derives: Whether numbers that are not in the payload may be worked out from it.
+        quotes: Whether only texts that stand in the payload word for word may be uttered.
+    """
+
+    payload: str
+    units: tuple[SensitiveUnit, ...]
+    hide: Callable[[str], str] | None
+    derives: bool
+    quotes: bool
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(key) if key in self._secrets() else key: self.value(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in value]
+        if isinstance(value, bool) or not isinstance(value, int | float) or self.derives or holds(self.payload, value):
+            return value
+        return WITHHELD
+
+    def text(self, text: str) -> str:
+        shown = self.hide(text) if self.hide is not None else text
+        if shown in self.payload:
+            return shown
+        if self.quotes:
+            return WITHHELD
+        for unit in self.units:
+            if unit.value in shown and unit.value not in self.payload:
+                shown = shown.replace(unit.value, WITHHELD)
+        return _NAMED.sub(lambda found: found[0] if found[0] in self.payload else WITHHELD, shown)
+
+    def _secrets(self) -> set[str]:
+        return {unit.value for unit in self.units}
 
 
 def _texts(messages: Sequence[Message]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ec2_env.actions import ToolCall, clean
+from ec2_env.actions import MODES, SHARES, ToolCall, clean
 from ec2_env.errors import ToolError
 from ec2_env.registry import Registry
 from ec2_env.workspace.store import Workspace
@@ -122,12 +122,64 @@ class App:
 apps: Registry[App] = Registry("app", "ec2_env.workspace.apps", "APP", App)
 
 
+FINISH_SCHEMA: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "finish",
+        "description": "Ends the work.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "answer": {"type": "string", "description": "What to tell the user."},
+                "data": {"type": "object", "description": "The facts asked for, by key."},
+            },
+            "required": ["answer"],
+            "additionalProperties": False,
+        },
+    },
+}
+CLOUD_SCHEMA: dict[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "invoke_cloud",
+        "description": "Asks a stronger model in the cloud. It costs money, and whatever is shared leaves this machine.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "request": {"type": "string", "description": "What to ask."},
+                "mode": {
+                    "type": "string",
+                    "enum": list(MODES),
+                    "description": "plan: a short plan; advise: what to do next; act: the cloud takes the next step itself.",
+                },
+                "share": {
+                    "type": "string",
+                    "enum": list(SHARES),
+                    "description": "How much crosses: only the request, the instruction too, or the whole transcript.",
+                },
+                "redact": {"type": "boolean", "description": "Whether to replace sensitive values by placeholders first."},
+            },
+            "required": ["request", "mode", "share"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
 class Toolbox:
     """The tools of a set of apps; runs calls and turns everything that can go wrong into an observation."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.tools: dict[str, Tool] = {tool.name: tool for name in names for tool in apps.get(name).tools}
         self.schemas: tuple[dict[str, Any], ...] = tuple(tool.schema for tool in self.tools.values())
+        self.schemas_with_finish: tuple[dict[str, Any], ...] = (*self.schemas, FINISH_SCHEMA)
+        self._tokens: dict[str, int] = {}
+
+    def schema_tokens(self, family: str, count: Callable[[str, str], int]) -> int:
+        """Returns how many tokens the schemas take, counted by `count(text, family)` once."""
+        if family not in self._tokens:
+            self._tokens[family] = count(msgspec.json.encode(self.schemas_with_finish).decode(), family)
+        return self._tokens[family]
 
     def run(self, workspace: Workspace, call: ToolCall) -> Result:
         """Runs one call. Never raises: an invalid call, or one that the tool refuses, is a result with `ok=False`."""

@@ -1,0 +1,289 @@
+"""The only door to a cloud model: it chooses the context, redacts, audits, meters, asks, and maps the reply back.
+
+There is no second way, so that no strategy, training script or server can get round the audit or the meter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
+from typing import Any, Literal
+
+from ec2_env.actions import InvokeCloud
+from ec2_env.cloud.audit import Audit
+from ec2_env.cloud.metering import LatencyProfile, Meter, PromptCache, latency_s
+from ec2_env.cloud.payload import Payload, build_payload, message_text, redacted
+from ec2_env.cloud.prices import cost_usd, price
+from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
+from ec2_env.cloud.tokens import count
+from ec2_env.errors import ConfigurationError, EndpointError
+from ec2_env.models.base import BindableCloud, Message, Model, Reply, Usage
+from ec2_env.models.draws import uniform
+from ec2_env.progress import Progress
+from ec2_env.trace import CloudCall, Exposed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudSettings:
+    """The conditions under which the cloud can be used.
+
+    Attributes:
+        max_usd: Hard cap for an episode in US dollars; None for no cap. A call whose worst case would pass it is refused.
+        max_calls: Hard cap on calls; None for no cap.
+        max_tokens: Hard cap on all cloud tokens, input and output; None for no cap.
+        outage_rate: Chance that a call fails, 0 to 1; drawn from the episode's noise.
+        redactor: Engine for redacted calls: "rules", "oracle" (knows the true values; an upper bound) or "none".
+        max_output_tokens: Longest reply that is reckoned with before a call.
+        latency: Speed of the cloud and of the way to it.
+    """
+
+    max_usd: float | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    outage_rate: float = 0.0
+    redactor: Literal["rules", "oracle", "none"] = "rules"
+    max_output_tokens: int = 2048
+    latency: LatencyProfile = field(default_factory=lambda: LatencyProfile(0.4, 20_000.0, 80.0))
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.outage_rate <= 1:
+            raise ConfigurationError(f"outage_rate is {self.outage_rate}, expected a share between 0 and 1")
+        if self.redactor not in ("rules", "oracle", "none"):
+            raise ConfigurationError(f"redactor is {self.redactor!r}, expected 'rules', 'oracle' or 'none'")
+        for name in ("max_usd", "max_calls", "max_tokens"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ConfigurationError(f"{name} is {value!r}, expected a number of at least 0, or None for no cap")
+
+
+def cloud_settings(values: dict[str, Any]) -> CloudSettings:
+    """Makes settings of keyword arguments.
+
+    Raises:
+        ConfigurationError: if a key is unknown or a value impossible.
+    """
+    known = [f.name for f in fields(CloudSettings)]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ConfigurationError(f"unknown cloud setting {unknown[0]!r}; the settings are {', '.join(known)}")
+    if isinstance(values.get("latency"), dict):
+        values = {**values, "latency": LatencyProfile(**values["latency"])}
+    return CloudSettings(**values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What came back from the cloud.
+
+    Attributes:
+        event: The record of the call.
+        text: The reply's text with placeholders mapped back, or what went wrong.
+        call: The call that the cloud makes (mode `act`), with placeholders mapped back, unvalidated; None if there is none.
+        broken: Whether the endpoint misbehaved: the episode then counts as an infrastructure error, not as a failure.
+    """
+
+    event: CloudCall
+    text: str
+    call: dict[str, Any] | None = None
+    broken: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return self.event.status == "ok"
+
+
+class Gateway:
+    """The boundary of one episode.
+
+    Args:
+        model: The cloud model, before it is bound to the episode.
+        progress: The episode.
+        settings: Budgets, outages, redaction.
+    """
+
+    def __init__(self, model: Model, progress: Progress, settings: CloudSettings) -> None:
+        self.model = model
+        self.settings = settings
+        self.card = model.card
+        self.audit = Audit(progress.episode.units)
+        self.cache = PromptCache()
+        self.calls = 0
+        self._progress = progress
+        self._redactor: Redactor | None = None
+        self._sent: frozenset[str] = frozenset()
+        if self.card.price is None:
+            raise ConfigurationError(f"cloud model {self.card.name!r} has no price; name one, for example with @price=gpt-5.4")
+        self.rates = price(self.card.price)
+
+    def fork(self, progress: Progress) -> Gateway:
+        """Returns an independent copy for a copy of the episode."""
+        other = Gateway.__new__(Gateway)
+        other.__dict__.update(self.__dict__)
+        other._progress = progress
+        other.audit, other.cache = self.audit.fork(), self.cache.fork()
+        other._redactor = self._redactor.fork() if self._redactor is not None else None
+        return other
+
+    def invoke(
+        self, request: InvokeCloud, messages: Sequence[Message], tools: Sequence[dict[str, Any]], meter: Meter, step: int
+    ) -> Answer:
+        """Sends one request, unless a budget forbids it. Never raises for what the cloud does.
+
+        Args:
+            request: What is asked and what may cross.
+            messages: The episode's transcript.
+            tools: Schemas of the workspace's tools.
+            meter: The episode's totals; this call is added to them.
+            step: Number of the step, for the record.
+        """
+        if self.settings.max_calls is not None and self.calls >= self.settings.max_calls:
+            return self._stopped(request, step, "refused", f"the budget of {self.settings.max_calls} cloud calls is used up")
+        payload = build_payload(request, messages, tools)
+        hide: Callable[[str], str] | None = None
+        if request.redact:
+            hide = self.redactor.redact
+            try:
+                payload = redacted(payload, hide)
+            except Exception as error:  # whatever an engine does, nothing may cross unredacted
+                return self._stopped(request, step, "refused", f"redaction failed, so nothing was sent ({type(error).__name__})")
+        cache = self.cache.fork()
+        raw, cached = cache.split(payload.texts, self.card.family)
+        problem = self._over_budget(Usage(raw=raw, cached=cached, output=self.settings.max_output_tokens), meter)
+        if problem:
+            return self._stopped(request, step, "refused", problem)
+        self.calls += 1
+        if uniform(self._progress.noise, "outage", self.calls) < self.settings.outage_rate:
+            return self._stopped(request, step, "failed", "the cloud did not answer in time", payload)
+        bound = self._bound(hide)
+        try:
+            reply = bound.complete(payload.messages, payload.tools)
+        except EndpointError as error:
+            return self._stopped(request, step, "failed", str(error), payload, broken=True)
+        self.cache = cache
+        return self._received(request, payload, reply, Usage(raw=raw, cached=cached), meter, step)
+
+    @property
+    def redactor(self) -> Redactor:
+        """The engine of this session, made when first needed."""
+        if self._redactor is None:
+            episode = self._progress.episode
+            match self.settings.redactor:
+                case "none":
+                    self._redactor = NoRedactor()
+                case "oracle":
+                    self._redactor = OracleRedactor(episode.units)
+                case _:
+                    cards = episode.workspace.rows("contact").values()
+                    self._redactor = RuleRedactor([("name", card.name) for card in cards])
+        return self._redactor
+
+    def _bound(self, hide: Callable[[str], str] | None) -> Model:
+        """Returns the model for this episode; a simulated one learns how the values that it may utter were hidden."""
+        if not isinstance(self.model, BindableCloud):
+            return self.model
+        return self.model.bind_cloud(self._progress, hide)
+
+    def _received(
+        self, request: InvokeCloud, payload: Payload, reply: Reply, estimate: Usage, meter: Meter, step: int
+    ) -> Answer:
+        """Meters, audits and maps back one reply."""
+        spoken = message_text({"content": reply.text})
+        for call in reply.calls[:1]:
+            spoken += call_text(call)
+        written = count(spoken, self.card.family) + reply.thinking_tokens
+        usage = reply.usage or replace(estimate, output=min(written, self.settings.max_output_tokens))
+        usd = cost_usd(usage, self.rates)
+        took = latency_s(usage.output, usage.raw, profile=self.settings.latency)
+        meter.add_cloud(usage, usd, took)
+        fresh, exposures = self._crossed(payload)
+        restore = self.redactor.restore if request.redact else _same
+        text = restore(reply.text)
+        first = _restored(reply.calls[0], restore) if reply.calls else None
+        event = CloudCall(
+            step=step,
+            mode=request.mode,
+            share=request.share,
+            redact=request.redact,
+            status="ok",
+            sent=fresh,
+            texts=len(payload.texts),
+            reply=spoken,
+            tokens_raw=usage.raw,
+            tokens_cached=usage.cached,
+            tokens_out=usage.output,
+            usd=str(usd),
+            latency_s=took,
+            exposures=exposures,
+        )
+        return Answer(event=event, text=text, call=first)
+
+    def _crossed(self, payload: Payload) -> tuple[tuple[tuple[int, str], ...], tuple[Exposed, ...]]:
+        """Audits what has left: returns the texts that left for the first time, and what they exposed."""
+        found = self.audit.scan(payload.texts)
+        fresh = tuple((i, text) for i, text in enumerate(payload.texts) if text not in self._sent)
+        self._sent |= frozenset(text for _, text in fresh)
+        return fresh, tuple(Exposed(e.unit, e.level, e.form, e.field, e.span[0], e.span[1]) for e in found)
+
+    def _over_budget(self, worst: Usage, meter: Meter) -> str | None:
+        """Says which cap the worst case of a call would pass, or None."""
+        cap = self.settings
+        if cap.max_usd is not None and meter.cloud_usd + cost_usd(worst, self.rates) > Decimal(str(cap.max_usd)):
+            return f"the budget of ${cap.max_usd} does not cover another call (${meter.cloud_usd:.4f} spent)"
+        used = meter.tokens_raw + meter.tokens_cached + meter.tokens_out
+        if cap.max_tokens is not None and used + worst.raw + worst.cached + worst.output > cap.max_tokens:
+            return f"the budget of {cap.max_tokens} cloud tokens does not cover another call ({used} used)"
+        return None
+
+    def _stopped(
+        self,
+        request: InvokeCloud,
+        step: int,
+        status: Literal["refused", "failed"],
+        problem: str,
+        payload: Payload | None = None,
+        broken: bool = False,
+    ) -> Answer:
+        """Returns the answer of a call that brought nothing. It is not billed; but what was sent has crossed, answer or not."""
+        fresh, exposures = self._crossed(payload) if payload is not None else ((), ())
+        event = CloudCall(
+            step=step,
+            mode=request.mode,
+            share=request.share,
+            redact=request.redact,
+            status=status,
+            sent=fresh,
+            texts=len(payload.texts) if payload is not None else 0,
+            reply="",
+            tokens_raw=0,
+            tokens_cached=0,
+            tokens_out=0,
+            usd="0",
+            latency_s=self.settings.latency.round_trip_s if status == "failed" else 0.0,
+            exposures=exposures,
+            problem=problem,
+        )
+        return Answer(event=event, text=problem, broken=broken)
+
+
+def call_text(call: dict[str, Any]) -> str:
+    """Returns a call as the text that a model writes for it."""
+    arguments = call.get("arguments")
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str)
+    return f"{call.get('name')}({arguments})"
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _restored(value: Any, restore: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return restore(value)
+    if isinstance(value, dict):
+        return {restore(key) if isinstance(key, str) else key: _restored(item, restore) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_restored(item, restore) for item in value]
+    return value

@@ -1,0 +1,431 @@
+"""The environments: `WorkspaceEnv`, where the agent is the edge model, and `DecisionEnv`, where it only decides about the cloud."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from ec2_env import features as seen
+from ec2_env.actions import Action, InvokeCloud, Malformed, parse_action
+from ec2_env.cloud.gateway import CloudSettings, cloud_settings
+from ec2_env.errors import ConfigurationError, UnknownName
+from ec2_env.models.base import Model
+from ec2_env.models.draws import uniform
+from ec2_env.models.loading import load_model
+from ec2_env.reference import reference_usd
+from ec2_env.render import render_ansi, render_html
+from ec2_env.reward import RewardWeights, Terms, reward_weights, terms
+from ec2_env.session import Session
+from ec2_env.spaces import ToolCallSpace, UnicodeText
+from ec2_env.strategy import REQUESTS, Decision, View
+from ec2_env.task import Episode, build_episode, task_domains, tasks, toolbox
+from ec2_env.trace import Decided
+from ec2_env.workspace.tools import CLOUD_SCHEMA, failure
+
+MAX_SEED = 2**31
+Observation = dict[str, Any]
+ActionT = TypeVar("ActionT")
+REWARD_SPACE = spaces.Box(np.array([0.0, -1e6, -1.0]), np.array([1.0, 0.0, 0.0]), dtype=np.float64)
+"""Bounds of the vector reward (task, -cost, -exposure)."""
+
+
+class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
+    """What both environments share: choosing an episode, rewards, the result, rendering, copying.
+
+    Args:
+        task: Name of the only task, or None for all tasks of `domain`.
+        domain: Name of a task folder ("email"), or None for all domains.
+        split: "train" or "test": disjoint phrasings and draws.
+        language: "en", "zh", or None for any language that the task has.
+        cloud: Specification of the cloud model.
+        cloud_settings: Budgets, outages and redaction, see `ec2_env.cloud.gateway.CloudSettings`.
+        max_cloud_usd: Hard cap on the cloud bill of an episode in US dollars.
+        reward: "scalar", or "vector" for (task, -cost, -exposure) with a `reward_space`.
+        weights: Weights of the scalar reward, see `ec2_env.reward.RewardWeights`.
+        max_episode_steps: Steps after which an episode is truncated; the task's own limit if None.
+        render_mode: None, "ansi" or "html".
+
+    Raises:
+        UnknownName: for a task, domain or model that does not exist.
+        ConfigurationError: for a setting that cannot be used.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 1}
+
+    def __init__(
+        self,
+        *,
+        task: str | None = None,
+        domain: str | None = None,
+        split: str = "train",
+        language: str | None = None,
+        cloud: str | Model = "sim:gpt-5.4",
+        cloud_settings: Mapping[str, Any] | CloudSettings | None = None,
+        max_cloud_usd: float | None = None,
+        reward: str = "scalar",
+        weights: Mapping[str, float] | RewardWeights | None = None,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.names = chosen_tasks(task, domain, language)
+        if split not in ("train", "test"):
+            raise ConfigurationError(f"split is {split!r}, expected 'train' or 'test'")
+        if reward not in ("scalar", "vector"):
+            raise ConfigurationError(f"reward is {reward!r}, expected 'scalar' or 'vector'")
+        if render_mode not in (None, "ansi", "html"):
+            raise ConfigurationError(f"render_mode is {render_mode!r}, expected None, 'ansi' or 'html'")
+        if max_episode_steps is not None and (not isinstance(max_episode_steps, int) or max_episode_steps < 1):
+            raise ConfigurationError(f"max_episode_steps is {max_episode_steps!r}, expected a whole number above 0")
+        self.split, self.language, self.reward_form, self.render_mode = split, language, reward, render_mode
+        self.cloud = load_model(cloud) if isinstance(cloud, str) else cloud
+        self.settings = make_settings(cloud_settings, max_cloud_usd)
+        self.weights = weights if isinstance(weights, RewardWeights) else reward_weights(weights or {})
+        self.max_episode_steps = max_episode_steps
+        if reward == "vector":
+            self.reward_space = REWARD_SPACE
+        self.session: Session | None = None
+        self._levels: dict[str, float] = {}
+        self._reference = 1.0
+
+    @property
+    def episode(self) -> Any:
+        """The running episode: instruction, sensitive units, checks. For experimenters; no agent is ever given it.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        return self._running().episode
+
+    def _begin(self, seed: int | None, options: Mapping[str, Any] | None, edge: Model | None) -> dict[str, Any]:
+        """Chooses and builds the episode; returns the info of `reset`."""
+        super().reset(seed=seed)
+        known = {"task", "language", "split", "seed", "trial"}
+        options = options or {}
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise ConfigurationError(f"unknown reset option {unknown[0]!r}; the options are {', '.join(sorted(known))}")
+        drawn_name = self.names[int(self.np_random.integers(len(self.names)))]
+        drawn_seed = int(self.np_random.integers(MAX_SEED))
+        pick = float(self.np_random.random())
+        name = options.get("task") or drawn_name
+        language = options.get("language") or self.language
+        languages = tasks.get(name).languages
+        language = language or languages[int(pick * len(languages))]
+        number = options.get("seed", drawn_seed)
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise ConfigurationError(f"reset option 'seed' is {number!r}, expected a whole number")
+        episode = build_episode(name, number, language, options.get("split") or self.split)  # type: ignore[arg-type]  # checked inside
+        session = self._start(episode, edge, int(options.get("trial", 0)))
+        return {
+            "task": name,
+            "seed": episode.seed,
+            "language": language,
+            "date": episode.date.date().isoformat(),
+            "messages": list(session.messages),
+            "tools": [*session.tools.schemas_with_finish, CLOUD_SCHEMA],
+        }
+
+    def _start(self, episode: Episode, edge: Model | None, trial: int) -> Session:
+        self.session = Session(
+            episode, cloud=self.cloud, settings=self.settings, edge=edge, trial=trial, max_steps=self.max_episode_steps
+        )
+        self._levels = {}
+        self._reference = reference_usd(episode.name, episode.language, self.cloud.card)
+        return self.session
+
+    def _running(self) -> Session:
+        if self.session is None:
+            raise gym.error.ResetNeeded("call reset() before step(), render() or episode")
+        return self.session
+
+    def _outcome(self, since: int) -> tuple[Any, bool, bool, dict[str, Any]]:
+        """Returns reward, terminated, truncated and info for what has happened since event number `since`."""
+        session = self._running()
+        events = session.events[since:]
+        found = terms(events, self._levels, session.episode.units, self._reference)
+        info: dict[str, Any] = {
+            "reward_terms": {"task": found.task, "cost": found.cost, "exposure": found.exposure},
+            "cost": {"cost": found.cost, "exposure": found.exposure},
+            "cloud_usd": float(session.meter.cloud_usd),
+            "cloud_calls": session.meter.cloud_calls,
+            "exposures": [
+                {"unit": e.unit, "level": e.level, "form": e.form} for event in events for e in getattr(event, "exposures", ())
+            ],
+            "messages": list(session.messages),
+        }
+        if session.result is not None:
+            info["result"] = session.result
+        over = session.ended
+        cut = over and session.finish is None and not session.broken
+        return self._reward(found), over and not cut, cut, info
+
+    def _reward(self, found: Terms) -> Any:
+        return np.array(found.vector()) if self.reward_form == "vector" else found.scalar(self.weights)
+
+    def render(self) -> Any:
+        """Returns the episode so far as text ("ansi") or as a page ("html"); None without a render mode."""
+        match self.render_mode:
+            case "ansi":
+                return render_ansi(self._running())
+            case "html":
+                return render_html(self._running())
+        return None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """Copies the env in the middle of an episode, in microseconds: models, tasks and spaces are shared, the state is not."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        memo[id(self)] = other
+        other._levels = dict(self._levels)
+        other.session = self.session.fork() if self.session is not None else None
+        if self._np_random is not None:
+            other._np_random = np.random.Generator(type(self._np_random.bit_generator)())
+            other._np_random.bit_generator.state = self._np_random.bit_generator.state
+        self._copied(other)
+        return other
+
+    def _copied(self, other: Any) -> None:
+        """Lets a subclass copy its own state."""
+
+
+class WorkspaceEnv(EpisodeEnv[Any]):
+    """The agent does the work: an action is one tool call, `invoke_cloud` and `finish` included.
+
+    ## Action
+    JSON text `{"name": ..., "arguments": {...}}`, the same as a dict, or an object of `ec2_env.actions`. Calls that are malformed,
+    unknown or refused never raise: the observation says what was wrong, and the step counts.
+
+    ## Observation
+    `Dict(instruction=text, result=text, date=text, steps_left=Box(), budget_left=Box(), cloud_calls=Box())`. `result` is what the
+    last call returned, as JSON. `budget_left` is the unspent share of `max_cloud_usd`, 1 without a cap.
+
+    ## Reward
+    weights.task * completion at the end, less weights.cost * (US dollars spent / price of doing the task cloud-only), less
+    weights.privacy * weighted share of sensitive units newly exposed, at each step. `info` holds the terms, see `docs/environments.md`.
+
+    ## Starting state, end
+    `reset(seed=...)` draws task, language and instance. Ends on `finish` (terminated) or at the step limit (truncated).
+
+    ## Version history
+    v0: first version.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        apps = tuple(dict.fromkeys(app for name in self.names for app in tasks.get(name).apps))
+        self.action_space = ToolCallSpace(toolbox(apps))
+        self.observation_space = spaces.Dict(
+            {
+                "instruction": UnicodeText(),
+                "result": UnicodeText(),
+                "date": UnicodeText(40),
+                "steps_left": spaces.Box(0, 10_000, (), np.float32),
+                "budget_left": spaces.Box(0, 1, (), np.float32),
+                "cloud_calls": spaces.Box(0, 10_000, (), np.float32),
+            }
+        )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode.
+
+        Args:
+            seed: Fixes the draws of this and later episodes, as in Gymnasium.
+            options: "task", "language", "split", "seed" (of the instance) and "trial" choose the episode instead of drawing it.
+        """
+        info = self._begin(seed, options, None)
+        return self._observation(""), info
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        """Makes one call. See the class for actions, observations and rewards."""
+        session = self._running()
+        if session.ended:
+            raise gym.error.ResetNeeded("the episode has ended; call reset()")
+        since = len(session.events)
+        parsed = parse_action(action)
+        text = self._ask(session, parsed) if isinstance(parsed, InvokeCloud) else session.call(parsed, "agent").text
+        session.next_step()
+        reward, terminated, truncated, info = self._outcome(since)
+        return self._observation(text), reward, terminated, truncated, info
+
+    def _ask(self, session: Session, request: InvokeCloud) -> str:
+        """Invokes the cloud; in mode `act` its call is made at once, and its result is what the agent sees."""
+        answer = session.invoke(request)
+        if answer is None or not answer.ok:
+            result = failure(f"the cloud could not help: {answer.text if answer else 'there is no cloud'}")
+            session.note_cloud(request, result.text)
+            return result.text
+        session.note_cloud(request, answer.text)
+        if request.mode != "act":
+            return answer.text
+        action: Action | Malformed = parse_action(answer.call)
+        return session.call(action, "cloud").text
+
+    def _observation(self, result: str) -> Observation:
+        session = self._running()
+        cap = self.settings.max_usd
+        left = 1.0 if cap is None else max(0.0, 1 - float(session.meter.cloud_usd) / cap) if cap else 0.0
+        return {
+            "instruction": session.episode.instruction,
+            "result": result,
+            "date": session.workspace.now.strftime("%Y-%m-%d %H:%M"),
+            "steps_left": np.array(session.max_steps - session.step, np.float32),
+            "budget_left": np.array(left, np.float32),
+            "cloud_calls": np.array(session.meter.cloud_calls, np.float32),
+        }
+
+
+class DecisionEnv(EpisodeEnv[int]):
+    """An edge model does the work; the policy only decides, before every step, whether and how to use the cloud.
+
+    ## Action
+    `Discrete(6)`: 0 the edge acts; 1 the cloud plans from the instruction; 2 it advises on the transcript; 3 the same, redacted;
+    4 the cloud acts on the transcript; 5 the same, redacted. After 1 to 3 the edge acts, too.
+
+    ## Observation
+    `Dict(features=Box(len(ec2_env.features.NAMES),))`, and `info["prompt"]`, the state in about 150 tokens of text.
+
+    ## Reward, end
+    As in `WorkspaceEnv`. The edge model's probe (its first-token entropy) is part of every observation and is paid for.
+
+    ## Version history
+    v0: first version.
+
+    Args:
+        edge: Specification of the edge model; None leaves the work to the cloud (decisions without it are then impossible).
+        settings: See `EpisodeEnv`.
+    """
+
+    def __init__(self, *, edge: str | Model | None = "sim:qwen3.5-9b", **settings: Any) -> None:
+        super().__init__(**settings)
+        self.edge = load_model(edge) if isinstance(edge, str) else edge
+        self.action_space = spaces.Discrete(len(Decision))
+        self.observation_space = spaces.Dict({"features": spaces.Box(-1, 5, (len(seen.NAMES),), np.float32)})
+        self.decisions: tuple[Decision, ...] = ()
+        self.sent_messages = 0
+        """Number of messages of the transcript that have crossed in the clear."""
+        self._watcher = seen.Watcher()
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode; see `WorkspaceEnv.reset`."""
+        info = self._begin(seed, options, self.edge)
+        self._forget()
+        values = self.features()
+        info["prompt"] = self._prompt(values)
+        return {"features": np.array(values, np.float32)}, info
+
+    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, dict[str, Any]]:
+        """Takes one decision and the step that follows from it.
+
+        Raises:
+            ConfigurationError: if the action is not a whole number from 0 to 5.
+        """
+        since = len(self._running().events)
+        self.take(action)
+        reward, terminated, truncated, info = self._outcome(since)
+        values = self.features()
+        info["prompt"] = self._prompt(values)
+        return {"features": np.array(values, np.float32)}, reward, terminated, truncated, info
+
+    def begin(self, task: str, language: str, split: str, seed: int, trial: int = 0) -> None:
+        """Starts a chosen episode without computing an observation, for rollouts that need none."""
+        episode = build_episode(task, seed, language, split)  # type: ignore[arg-type]  # checked inside
+        self._start(episode, self.edge, trial)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.decisions, self.sent_messages, self._watcher = (), 0, seen.Watcher()
+
+    def take(self, action: Any) -> None:
+        """Takes one decision without computing an observation: what `step` does, for rollouts that need none."""
+        session = self._running()
+        if session.ended:
+            raise gym.error.ResetNeeded("the episode has ended; call reset()")
+        try:
+            decision = Decision(int(action))
+        except (TypeError, ValueError):
+            raise ConfigurationError(f"decision is {action!r}, expected a whole number from 0 to {len(Decision) - 1}") from None
+        session.events.append(Decided(session.step, int(decision)))
+        self.decisions = (*self.decisions, decision)
+        if decision is Decision.EDGE or not self._invoke(session, decision):
+            if session.edge is not None:
+                session.edge_turn()
+        session.next_step()
+
+    def _invoke(self, session: Session, decision: Decision) -> bool:
+        """Uses the cloud; says whether it has taken the step."""
+        request = REQUESTS[decision]
+        answer = session.invoke(request)
+        if answer is None:
+            return False
+        if answer.ok and not request.redact and request.share == "transcript":
+            self.sent_messages = len(session.messages)
+        if request.mode == "act" and answer.ok:
+            session.call(parse_action(answer.call), "cloud")
+            return True
+        session.hear(request, answer)
+        return False
+
+    def features(self) -> tuple[float, ...]:
+        """Returns the features of the current state, in the order of `ec2_env.features.NAMES`."""
+        session = self._running()
+        self._watcher.watch(session)
+        return seen.features(session, self._watcher, self.decisions, self.sent_messages, self.weights, self._reference)
+
+    def _prompt(self, values: tuple[float, ...]) -> str:
+        return seen.prompt(self._running(), self._watcher, values, self.weights)
+
+    def view(self) -> View:
+        """Returns what a strategy sees now. The costly parts are made only if it asks for them."""
+        session = self._running()
+        card = session.edge.card if session.edge is not None else None
+        return View(
+            step=session.step,
+            task=session.episode.name,
+            language=session.episode.language,
+            edge=card.name if card else "",
+            decisions=self.decisions,
+            signals=session.signals,
+            prompt=lambda: self._prompt(self.features()),
+            features=self.features,
+            draw=partial(uniform, session.noise, "strategy", session.step),
+        )
+
+    def _copied(self, other: Any) -> None:
+        other._watcher = self._watcher.fork()
+
+
+def chosen_tasks(task: str | None, domain: str | None, language: str | None) -> tuple[str, ...]:
+    """Returns the names of the tasks that an env draws from, sorted.
+
+    Raises:
+        UnknownName: if the task or the domain does not exist.
+        ConfigurationError: if no task has the language.
+    """
+    if task is not None:
+        names: tuple[str, ...] = (task,)
+        tasks.get(task)
+    elif domain is not None:
+        if domain not in task_domains():
+            raise UnknownName("domain", domain, task_domains())
+        names = task_domains()[domain]
+    else:
+        names = tasks.names()
+    if language is not None:
+        speaking = tuple(name for name in names if language in tasks.get(name).languages)
+        if not speaking:
+            raise ConfigurationError(f"no task of {task or domain or 'the suite'} has language {language!r}; expected 'en' or 'zh'")
+        names = speaking
+    return names
+
+
+def make_settings(given: Mapping[str, Any] | CloudSettings | None, max_cloud_usd: float | None) -> CloudSettings:
+    """Returns the conditions of cloud use from an env's arguments."""
+    values = {} if given is None or isinstance(given, CloudSettings) else dict(given)
+    if isinstance(given, CloudSettings):
+        return given
+    return cloud_settings({**values, **({"max_usd": max_cloud_usd} if max_cloud_usd is not None else {})})

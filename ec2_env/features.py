@@ -1,0 +1,161 @@
+"""What a policy sees of an episode before it decides: numbers for classical learners, a short text for language models.
+
+Everything here can be known beside the data: no solution, no grade, no list of what is sensitive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ec2_env.cloud.payload import message_text
+from ec2_env.cloud.tokens import count
+from ec2_env.reward import RewardWeights
+from ec2_env.session import Session
+from ec2_env.strategy import Decision
+
+NAMES = (
+    "step",
+    "steps_since_cloud",
+    "entropy",
+    "wants_help",
+    "last_call_failed",
+    "repeated_calls",
+    "planned",
+    "advised",
+    "cloud_acts",
+    "transcript_tokens",
+    "private_values",
+    "private_values_not_sent",
+    "transcript_sent",
+    "written",
+    "budget_left",
+    "cost_of_acting",
+    "chinese",
+    "cost_weight",
+    "privacy_weight",
+)
+"""Name of each feature, in order. All are scaled to about 0 to 1 and clipped to [-1, 5]; unknown signals are -1."""
+
+_PRIVATE = re.compile(
+    r"[\w.+-]+@[\w-]+\.[\w.]+|\+?\d[\d -]{7,}\d|[$¥€]\s?[\d,]+(?:\.\d+)?|[\d,]+(?:\.\d+)?元|\b[A-Z]{2}\d{2}[ \dA-Z]{10,}|(?:sk|pk)_\w{8,}"
+)
+"""A cheap detector of values that look private: addresses, long numbers, money, accounts, keys."""
+
+
+class Watcher:
+    """Keeps running counts over a transcript, so that a step costs time in proportion to what is new.
+
+    Attributes:
+        tokens: Tokens of the transcript, by the cloud's vocabulary.
+        private: Number of values that look private.
+        repeats: Calls that were made before in the same words.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.private = 0
+        self.repeats = 0
+        self._read = 0
+        self._counts: tuple[int, ...] = ()
+        self._keys: frozenset[str] = frozenset()
+        self._records = 0
+
+    def fork(self) -> Watcher:
+        """Returns an independent copy."""
+        other = Watcher.__new__(Watcher)
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def watch(self, session: Session) -> None:
+        """Takes in what is new in the session."""
+        family = session.gateway.card.family if session.gateway is not None else "o200k"
+        for message in session.messages[self._read :]:
+            text = message_text(message)
+            found = len(_PRIVATE.findall(text))
+            self.tokens += count(text, family)
+            self.private += found
+            self._counts = (*self._counts, found)
+        self._read = len(session.messages)
+        for record in session.records[self._records :]:
+            self.repeats += record.key in self._keys
+            self._keys |= {record.key}
+        self._records = len(session.records)
+
+    def not_sent(self, sent: int) -> int:
+        """Returns how many private-looking values stand in messages after the first `sent`."""
+        return sum(self._counts[sent:])
+
+
+def features(
+    session: Session, watcher: Watcher, decisions: Sequence[Decision], sent: int, weights: RewardWeights, reference_usd: float
+) -> tuple[float, ...]:
+    """Returns the numbers named by `NAMES`.
+
+    Args:
+        session: The episode.
+        watcher: Its running counts, up to date.
+        decisions: Decisions so far.
+        sent: Number of messages that have crossed in the clear.
+        weights: The reward's weights, so that one policy can serve many preferences.
+        reference_usd: Unit of cost.
+    """
+    signals = session.signals()
+    since = next((n for n, d in enumerate(reversed(decisions)) if d is not Decision.EDGE), len(decisions))
+    acts = sum(d in (Decision.ACT, Decision.ACT_REDACTED) for d in decisions)
+    advised = sum(d in (Decision.ADVISE, Decision.ADVISE_REDACTED) for d in decisions)
+    last_failed = bool(session.records) and not session.records[-1].ok
+    cap = session.gateway.settings.max_usd if session.gateway is not None else None
+    left = 1.0 if not cap else max(0.0, 1 - float(session.meter.cloud_usd) / cap)
+    values = (
+        session.step / session.max_steps,
+        since / 10,
+        -1.0 if signals.entropy is None else signals.entropy / 3,
+        -1.0 if signals.wants_help is None else float(signals.wants_help),
+        float(last_failed),
+        watcher.repeats / 3,
+        float(Decision.PLAN in decisions),
+        advised / 3,
+        acts / 10,
+        watcher.tokens / 8_000,
+        watcher.private / 40,
+        watcher.not_sent(sent) / 20,
+        sent / max(1, len(session.messages)),
+        float(any(record.wrote for record in session.records)),
+        left,
+        acting_usd(session, watcher) / reference_usd * 5,
+        float(session.episode.language == "zh"),
+        weights.cost,
+        weights.privacy,
+    )
+    return tuple(min(5.0, max(-1.0, value)) for value in values)
+
+
+def acting_usd(session: Session, watcher: Watcher) -> float:
+    """Returns a rough price in US dollars of letting the cloud act now: the transcript, half of it cached, and a short reply."""
+    if session.gateway is None:
+        return 0.0
+    rates = session.gateway.rates
+    mean = (rates.input_usd_per_mtok + rates.cached_input_usd_per_mtok) / 2
+    return (watcher.tokens * float(mean) + 300 * float(rates.output_usd_per_mtok)) / 1e6
+
+
+
+def prompt(session: Session, watcher: Watcher, values: Sequence[float], weights: RewardWeights) -> str:
+    """Returns the state in words, about 150 tokens, for a language-model policy that answers with a digit from 0 to 5."""
+    seen = dict(zip(NAMES, values, strict=True))
+    last = session.records[-1] if session.records else None
+    entropy = "unknown" if seen["entropy"] < 0 else f"{seen['entropy'] * 3:.1f}"
+    help_wanted = {-1.0: "unknown", 0.0: "no", 1.0: "yes"}[seen["wants_help"]]
+    last_call = "none" if last is None else f"{last.name} {'ok' if last.ok else 'failed'} by {last.by}"
+    return (
+        f"Task: {session.episode.task.title} ({session.episode.language}).\n"
+        f"Step {session.step} of {session.max_steps}. Last call: {last_call}. Repeated calls: {watcher.repeats}.\n"
+        f"Edge model: entropy {entropy}, wants help: {help_wanted}. Plan: {'yes' if seen['planned'] else 'no'}. "
+        f"Advice so far: {round(seen['advised'] * 3)}. Cloud acts so far: {round(seen['cloud_acts'] * 10)}.\n"
+        f"Transcript: {watcher.tokens} tokens, {watcher.private} private values, {round(seen['private_values_not_sent'] * 20)} not sent yet. "
+        f"Something written: {'yes' if seen['written'] else 'no'}.\n"
+        f"Acting in the cloud now costs {seen['cost_of_acting'] / 5:.2f} of the task's price. "
+        f"Weights: cost {weights.cost:.2f}, privacy {weights.privacy:.2f}.\n"
+        "Choose: 0 edge, 1 plan, 2 advise, 3 advise redacted, 4 act, 5 act redacted.\nChoice:"
+    )

@@ -1,0 +1,33 @@
+"""Registers one environment of each kind for every task, every domain and the whole suite."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+
+from ec2_env.task import task_domains
+
+KINDS = {"": "ec2_env.envs:WorkspaceEnv", "Decision": "ec2_env.envs:DecisionEnv"}
+"""Ending of the name, and the class."""
+
+
+def camel(name: str) -> str:
+    """Returns "ForwardInvoice" for "forward_invoice"."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def env_ids() -> dict[str, dict[str, str]]:
+    """Returns every id with the settings that it stands for."""
+    ids: dict[str, dict[str, str]] = {"Workspace": {}}
+    for domain, names in task_domains().items():
+        ids[camel(domain)] = {"domain": domain}
+        ids.update({camel(name): {"task": name} for name in names})
+    return ids
+
+
+def register() -> None:
+    """Registers all ids with Gymnasium; a second call does nothing."""
+    for name, settings in env_ids().items():
+        for ending, entry_point in KINDS.items():
+            env_id = f"EC2/{name}{ending}-v0"
+            if env_id not in gym.registry:
+                gym.register(env_id, entry_point=entry_point, kwargs=dict(settings))

@@ -1,0 +1,275 @@
+"""One episode in progress: the workspace, the transcript, the boundary and the record of what happened.
+
+Both environments are thin layers over this; whatever plays an episode goes through `call` and `invoke`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ec2_env.actions import Action, Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
+from ec2_env.cloud.gateway import Answer, CloudSettings, Gateway
+from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
+from ec2_env.cloud.payload import message_text
+from ec2_env.cloud.tokens import count
+from ec2_env.models.base import BindableEdge, EdgeMind, Message, Model, Probing, Reply, Signals
+from ec2_env.progress import Record
+from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
+from ec2_env.reward import privacy
+from ec2_env.task import Episode, grade, toolbox
+from ec2_env.trace import By, EdgeTurn, Ended, Event, ToolRan
+from ec2_env.workspace.tools import MAX_ARGUMENT_CHARS, Result, failure, tidy
+
+PASS_THRESHOLD = 0.7
+"""Completion from which a run counts as passed: the study's threshold."""
+EDGE_LATENCY = LatencyProfile(0.0, 2_000.0, 30.0)
+
+
+class Session:
+    """One episode in progress.
+
+    Args:
+        episode: What is to be done.
+        cloud: Model behind the boundary; None if there is none.
+        settings: Conditions of its use.
+        edge: Model that does the work; None if an agent outside does it.
+        trial: Number of the trial: fixes the draws of simulated models and outages.
+        max_steps: Steps after which the episode is cut off; the task's own limit if None.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        *,
+        cloud: Model | None,
+        settings: CloudSettings,
+        edge: Model | None = None,
+        trial: int = 0,
+        max_steps: int | None = None,
+    ) -> None:
+        self.episode = episode
+        self.workspace = episode.workspace.fork()
+        self.tools = toolbox(episode.task.apps)
+        self.noise = f"{episode.key}/{trial}"
+        self.trial = trial
+        self.max_steps = max_steps or episode.task.max_steps
+        self.meter = Meter()
+        self.messages: list[Message] = [
+            {"role": "system", "content": AGENT},
+            {"role": "user", "content": episode.instruction},
+        ]
+        self.records: list[Record] = []
+        self.events: list[Event] = []
+        self.step = 0
+        self.finish: Finish | None = None
+        self.status: str | None = None
+        self.broken = ""
+        """What an endpoint did wrong; the episode is then an infrastructure error."""
+        self.invalid = 0
+        """Calls that were malformed, unknown or refused by a tool's signature."""
+        self.gateway = Gateway(cloud, self, settings) if cloud is not None else None
+        self.edge_model = edge
+        self.edge: Model | EdgeMind | None = edge.bind_edge(self, cloud) if isinstance(edge, BindableEdge) else edge
+        self._edge_read = 0
+        self._signals: Signals | None = None
+        self.result: dict[str, Any] | None = None
+
+    def fork(self) -> Session:
+        """Returns an independent copy in microseconds, for branching rollouts."""
+        other = Session.__new__(Session)
+        other.__dict__.update(self.__dict__)
+        other.workspace, other.meter = self.workspace.fork(), self.meter.fork()
+        other.messages, other.records, other.events = list(self.messages), list(self.records), list(self.events)
+        other.gateway = self.gateway.fork(other) if self.gateway is not None else None
+        if self.edge is not self.edge_model and self.edge is not None:
+            other.edge = self.edge.fork(other)  # type: ignore[union-attr]  # what is bound to an episode can be copied with it
+        return other
+
+    @property
+    def ended(self) -> bool:
+        return self.status is not None
+
+    # -- acting on the workspace
+
+    def call(self, action: Action | Malformed, by: By) -> Result:
+        """Makes one call on the workspace, or finishes, and writes both to the transcript. Never raises."""
+        match action:
+            case Malformed():
+                self.invalid += 1
+                result = failure(action.problem)
+                self._note("invalid", {"text": action.problem[:200]}, result, by)
+            case InvokeCloud():
+                result = failure("invoke_cloud is not a tool of the workspace")
+            case Finish():
+                self.finish = Finish(answer=action.answer[:MAX_ARGUMENT_CHARS], data=tidy(action.data))
+                result = Result(True, {"finished": True}, '{"finished":true}')
+                self._note("finish", dump_action(self.finish)["arguments"], result, by)
+            case ToolCall():
+                before = len(self.workspace.journal)
+                result = self.tools.run(self.workspace, action)
+                if not result.ok and action.name not in self.tools.tools:
+                    self.invalid += 1
+                arguments = tidy(action.arguments) if result.ok else clipped(action.arguments)
+                self._note(action.name[:60], arguments, result, by, len(self.workspace.journal) > before)
+        return result
+
+    def _note(self, name: str, arguments: dict[str, Any], result: Result, by: By, wrote: bool = False) -> None:
+        text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str)
+        number = f"call_{len(self.records)}"
+        made = {"id": number, "type": "function", "function": {"name": name, "arguments": text}}
+        self.messages.append({"role": "assistant", "content": "", "tool_calls": [made]})
+        self.messages.append({"role": "tool", "tool_call_id": number, "content": result.text})
+        key = action_text(ToolCall(name, arguments))
+        self.records.append(Record(key, name, result.value, result.ok, wrote, by))
+        self.events.append(ToolRan(self.step, by, name, arguments, result.ok, result.text))
+        self._signals = None
+
+    # -- the cloud
+
+    def invoke(self, request: InvokeCloud) -> Answer | None:
+        """Sends one request to the cloud and records it; None if the episode has no cloud."""
+        if self.gateway is None:
+            return None
+        answer = self.gateway.invoke(request, self.messages, self.tools.schemas_with_finish, self.meter, self.step)
+        self.events.append(answer.event)
+        if answer.broken:
+            self.broken = answer.text
+        return answer
+
+    def hear(self, request: InvokeCloud, answer: Answer) -> None:
+        """Writes a plan or advice into the transcript, where the edge model will read it."""
+        mark = (PLAN_MARK if request.mode == "plan" else ADVICE_MARK) if answer.ok else CLOUD_DOWN
+        self.messages.append({"role": "user", "content": f"{mark} {answer.text}"})
+        self._signals = None
+
+    def note_cloud(self, request: InvokeCloud, answer: str) -> None:
+        """Writes an agent's own `invoke_cloud` call and what it brought into the transcript."""
+        number = f"cloud_{len(self.messages)}"
+        arguments = json.dumps(dump_action(request)["arguments"], ensure_ascii=False, separators=(",", ":"))
+        made = {"id": number, "type": "function", "function": {"name": "invoke_cloud", "arguments": arguments}}
+        self.messages.append({"role": "assistant", "content": "", "tool_calls": [made]})
+        self.messages.append({"role": "tool", "tool_call_id": number, "content": answer})
+
+    # -- the edge model
+
+    def signals(self) -> Signals:
+        """Returns the edge model's signals before this step; its probe is paid for once a step."""
+        if self._signals is None:
+            self._signals = Signals()
+            if isinstance(self.edge, Probing):
+                self._signals = self.edge.probe(self.messages, self.tools.schemas_with_finish, 20)
+                self._charge_edge(Reply(), probe=True)
+        return self._signals
+
+    def edge_turn(self) -> Result:
+        """Lets the edge model take the next step.
+
+        Raises:
+            EndpointError: if the edge model is remote and stays unreachable: without it there is no episode.
+        """
+        if self.edge is None:
+            raise RuntimeError("this session has no edge model")
+        reply = self.edge.complete(self.messages, self.tools.schemas_with_finish)
+        self._charge_edge(reply, probe=False)
+        return self.call(first_call(reply), "edge")
+
+    def _charge_edge(self, reply: Reply, *, probe: bool) -> None:
+        """Counts a turn: everything that is new in the transcript since the edge model last read it, and what it wrote."""
+        assert self.edge is not None
+        card = self.edge.card
+        fresh = self.messages[self._edge_read :]
+        read = sum(count(message_text(message), card.family) for message in fresh)
+        if self._edge_read == 0:
+            read += self.tools.schema_tokens(card.family, count)
+        self._edge_read = len(self.messages)
+        written = 1
+        if not probe:
+            said = reply.text + "".join(json.dumps(call, ensure_ascii=False, default=str) for call in reply.calls)
+            written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
+            self._edge_read += 1  # the call that it writes now is in its cache already
+        took = latency_s(written, read, profile=EDGE_LATENCY)
+        self.meter.add_edge(read, written, card.parameters or 0.0, took)
+        flops = edge_flops(card.parameters or 0.0, read + written)
+        self.events.append(EdgeTurn(self.step, read, written, flops, took, reply.text, probe))
+
+    # -- the end
+
+    def next_step(self) -> None:
+        """Closes a step; ends the episode if the agent finished, the steps are used up, or an endpoint broke."""
+        self.step += 1
+        if self.finish is not None or self.broken or self.step >= self.max_steps:
+            self.end()
+
+    def end(self) -> None:
+        """Grades the episode and fixes its result."""
+        graded = grade(self.episode, self.workspace, self.finish)
+        if self.broken:
+            status = "error"
+        elif self.invalid and self.invalid == len(self.records):
+            status = "invalid"
+        else:
+            status = "pass" if graded.completion >= PASS_THRESHOLD else "fail"
+        self.status = status
+        ended = Ended(
+            step=self.step,
+            status=status,  # type: ignore[arg-type]  # one of the four, see above
+            completion=graded.completion,
+            checks=graded.checks,
+            strays=graded.strays,
+            forbidden=graded.forbidden,
+            touched=self.touched(),
+            finished=self.finish is not None,
+            answer=self.finish.answer if self.finish else "",
+            data=self.finish.data if self.finish else {},
+            problem=self.broken,
+        )
+        self.events.append(ended)
+        self.result = self._result(ended)
+
+    def touched(self) -> tuple[str, ...]:
+        """Returns the ids of the sensitive units that the instruction or any tool result has shown."""
+        shown = [str(m["content"]) for m in self.messages if m["role"] == "tool"]
+        text = "\n".join([self.episode.instruction, *shown])
+        return tuple(unit.id for unit in self.episode.units if unit.value in text)
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """Exposure level of every unit that has crossed so far."""
+        return self.gateway.audit.levels if self.gateway is not None else {}
+
+    def _result(self, ended: Ended) -> dict[str, Any]:
+        meter, levels = self.meter, self.levels
+        return {
+            "status": ended.status,
+            "completion": ended.completion,
+            "checks": ended.checks,
+            "strays": ended.strays,
+            "forbidden": list(ended.forbidden),
+            "privacy": privacy(self.episode.units, levels, ended.touched),
+            "exposed": [{"unit": unit, "level": level} for unit, level in sorted(levels.items())],
+            "touched": list(ended.touched),
+            "units": len(self.episode.units),
+            "cloud_calls": meter.cloud_calls,
+            "tokens_raw": meter.tokens_raw,
+            "tokens_cached": meter.tokens_cached,
+            "tokens_out": meter.tokens_out,
+            "cloud_usd": float(meter.cloud_usd),
+            "edge_flops": meter.edge_flops,
+            "latency_s": meter.latency_s,
+            "steps": self.step,
+            "problem": ended.problem,
+        }
+
+
+def first_call(reply: Reply) -> Action | Malformed:
+    """Returns the call that a reply makes. A reply without one is malformed: the observation says what was expected."""
+    if reply.calls:
+        return parse_action(reply.calls[0])
+    return Malformed(f"no tool call in the reply ({len(reply.text)} characters of text); call one tool, or finish")
+
+
+def clipped(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Returns arguments of a refused call, short enough to keep in the transcript."""
+    text = json.dumps(tidy(arguments), ensure_ascii=False, default=str)
+    return tidy(arguments) if len(text) <= 2_000 else {"too_large": text[:500]}
