@@ -9,6 +9,7 @@ from typing import Protocol
 import ahocorasick_rs
 
 from ec2_env.cloud.detection import Found, detect
+from ec2_env.cloud.folding import BLOCK
 from ec2_env.cloud.matching import matcher_for
 from ec2_env.errors import ConfigurationError
 from ec2_env.sensitive import KINDS, SensitiveUnit
@@ -193,13 +194,22 @@ class OracleRedactor:
         known = self._session.memo.get(text)
         if known is not None:
             return known
+        found: list[Found] = []
+        left = text
+        while new := self._occurrences(left):  # what is taken out can make its neighbor stand alone: look again
+            found += new
+            for start, end, _ in new:
+                left = left[:start] + BLOCK * (end - start) + left[end:]
+        return self._session.redact(text, found)
+
+    def _occurrences(self, text: str) -> list[Found]:
         found = []
         for hit in self._matcher.occurrences(text):
             start, end = hit.span
             if start and text[start - 1] in "+$€£¥\uffe5(":
                 start -= 1
             found.append(Found(start, end, self._matcher.units[hit.unit].kind))
-        return self._session.redact(text, found)
+        return found
 
     def restore(self, text: str) -> str:
         """Returns `text` with the session's placeholders replaced by what they stand for; case and spaces do not matter."""

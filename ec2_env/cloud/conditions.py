@@ -1,0 +1,113 @@
+"""What stands around a match, and inside it: whether folded text that agrees with a value is the value as it was written."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from ec2_env.cloud.folding import BLOCK, View
+from ec2_env.cloud.forms import Pattern, is_cjk
+
+_STOP = re.compile(r"\w\w[.!?;:]\s|[\u3002\uff01\uff1f\uff1b;!?]|\n\s*\n")
+_MASK = re.compile(r"(?:[*xX•·●#…_.-]|\.\.\.)[\s-]?$")
+_CUE = re.compile(
+    r"(?i:\b(?:end(?:s|ing)?|last (?:four|4|digits)|digits|card|iban|account|acct|phone|tel|mobile|ssn)\b)"
+    r"|尾号|末四位|后四位|卡号|账号|账户|电话|手机|证号"
+)
+_JOINTS = " .-,/\u00a0\u202f()"
+
+
+def word(text: str, index: int) -> bool:
+    """Says whether a letter of an alphabet or a digit stands at `index`: a neighbor that makes a match part of a longer word."""
+    return 0 <= index < len(text) and text[index].isalnum() and not is_cjk(text[index]) and not _masking(text, index)
+
+
+def _masking(text: str, index: int) -> bool:
+    """Says whether the letter at `index` is one of several x that stand for digits."""
+    return text[index] in "xX" and any(text[near : near + 1] in ("x", "X") for near in (index - 1, index + 1) if near >= 0)
+
+
+def satisfied(pattern: Pattern, view: View, start: int, end: int) -> tuple[int, int] | None:
+    """Returns the range in the text of the view that the match `start`, `end` comes from, or None if the match does not count."""
+    offsets, text = view.offsets, view.text
+    first, last = offsets[start], offsets[end - 1]
+    if (start and offsets[start - 1] == first) or (end < len(offsets) and offsets[end] == last):
+        return None  # begins or ends inside a character that folds to several
+    if not _stands_alone(pattern, text, first, last, end - start) or not tight(text, offsets[start:end], pattern.gap):
+        return None
+    if pattern.separated and last - first + 1 == end - start:
+        return None
+    if pattern.capital >= 0 and not text[offsets[start + pattern.capital]].isupper():
+        return None
+    if pattern.name and _STOP.search(text, first, last):
+        return None
+    if pattern.written and text[first : last + 1].lower() != pattern.written:
+        return None
+    return first, last + 1
+
+
+def _stands_alone(pattern: Pattern, text: str, first: int, last: int, size: int) -> bool:
+    """Says whether what stands before and after the match allows it to count."""
+    if pattern.left and not is_cjk(text[first]) and word(text, first - 1):
+        return False
+    if pattern.right and not is_cjk(text[last]) and word(text, last + 1):
+        return False
+    if pattern.number and inside_number(text, first, last, grouped=size < 9):
+        return False
+    if pattern.amount and not (free_left(text, first) and free_right(text, last + 1)):
+        return False
+    if pattern.mail and not _own_address(text, first, last):
+        return False
+    return not pattern.cue or bool(_MASK.search(text, max(0, first - 4), first) or _CUE.search(text, max(0, first - 32), first))
+
+
+def _own_address(text: str, first: int, last: int) -> bool:
+    """Says whether no longer local part begins before the match, and no other domain follows it."""
+    if first > 1 and text[first - 1] in "._+-" and text[first - 2].isalnum():
+        return False
+    return not (text[last + 1 : last + 2] == "@" and text[last + 2 : last + 3].isalnum())
+
+
+def tight(text: str, offsets: list[int], gap: int) -> bool:
+    """Says whether at most `gap` visible characters were dropped between neighbors; invisible ones do not count."""
+    for left, right in pairwise(offsets):
+        if right - left > 1 + gap and sum(char.isprintable() or char in "\n\t" for char in text[left + 1 : right]) > gap:
+            return False
+    return True
+
+
+def inside_number(text: str, first: int, last: int, *, grouped: bool) -> bool:
+    """Says whether the digits go on beyond the match, directly or (for short numbers) after one separator."""
+    if text[first].isdigit():
+        if first and text[first - 1].isdigit():
+            return True
+        before = text[max(0, first - 3) : first].replace(")", "")
+        if grouped and len(before) > 1 and before[-1] in _JOINTS and before[-2].isdigit():
+            return True
+    if text[last].isdigit():
+        if text[last + 1 : last + 2].isdigit():
+            return True
+        if grouped and text[last + 1 : last + 2] in _JOINTS and text[last + 2 : last + 3].isdigit():
+            return True
+    return False
+
+
+_ATTACHED = re.compile(r"(?i:usd|eur|gbp|cny|rmb|jpy|chf|us|k|m|mn|w|pa)(?![A-Za-z0-9])")
+_ATTACHED_BEFORE = re.compile(r"(?i:usd|eur|gbp|cny|rmb|jpy|chf|us)$")
+
+
+def free_left(text: str, start: int) -> bool:
+    """Says whether a number may begin here: not inside a word, an id such as INV-4321, a date or a time."""
+    before = text[start - 1] if start else " "
+    if before.isalpha() and not is_cjk(before):
+        return bool(_ATTACHED_BEFORE.search(text, max(0, start - 3), start))
+    return not before.isdigit() and not (
+        before in "-/:_#." and start > 1 and text[start - 2].isalnum() and text[start - 2] != BLOCK
+    )
+
+
+def free_right(text: str, end: int) -> bool:
+    after = text[end : end + 1]
+    if after.isalpha() and not is_cjk(after):
+        return bool(_ATTACHED.match(text, end))
+    return not (after and after in "-/:" and text[end + 1 : end + 2].isdigit())
