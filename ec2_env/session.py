@@ -86,6 +86,15 @@ class Session:
             other.edge = self.edge.fork(other)  # type: ignore[union-attr]  # what is bound to an episode can be copied with it
         return other
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "tools"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes what does not travel in a pickle, tools and reactions, from the episode, which is built again."""
+        self.__dict__.update(state)
+        self.tools = toolbox(self.episode.task.apps)
+        self.workspace.adopt_reactions(self.episode.workspace)
+
     @property
     def ended(self) -> bool:
         return self.status is not None

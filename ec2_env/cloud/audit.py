@@ -7,6 +7,7 @@ paraphrase or what can be inferred (docs/privacy.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -81,6 +82,13 @@ class Audit:
         other.units, other._matcher, other._last = self.units, self._matcher, self._last
         other.levels, other._seen, other._covered = dict(self.levels), set(self._seen), dict(self._covered)
         return other
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self.units, self.levels, self._seen, self._covered, self._last)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.units, self.levels, self._seen, self._covered, self._last = state
+        self._matcher = matcher_for(self.units)
 
     def _scan_text(self, field: int, text: str, neighbors: set[str], new: dict[int, tuple[Hit, int]]) -> None:
         findings = self._matcher.findings(text)

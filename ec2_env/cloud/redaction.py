@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import ahocorasick_rs
 
+from ec2_env.actions import clean
 from ec2_env.cloud.detection import Found, detect
 from ec2_env.cloud.folding import BLOCK
 from ec2_env.cloud.matching import matcher_for
@@ -137,12 +138,15 @@ class RuleRedactor:
                     f"directory entry {value!r} has the unknown kind {kind!r}; kinds are {', '.join(KINDS)}, firm"
                 )
         self._directory = tuple(dict.fromkeys((kind, value.strip()) for kind, value in directory if value.strip()))
-        self._automaton = ahocorasick_rs.AhoCorasick(
-            [value.lower() for _, value in self._directory],
-            matchkind=ahocorasick_rs.MatchKind.LeftmostLongest,
-            store_patterns=False,
-        )
+        self._automaton = _automaton(self._directory)
         self._session = _Session()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self._directory, self._session)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._directory, self._session = state
+        self._automaton = _automaton(self._directory)
 
     def redact(self, text: str) -> str:
         """Returns `text` with detected values replaced, the longest first where they overlap."""
@@ -160,9 +164,10 @@ class RuleRedactor:
         return other
 
     def _known(self, text: str) -> list[Found]:
-        lower = text.lower()
-        if len(lower) != len(text):
-            lower = text
+        plain = clean(text)  # as long as the text: each lone surrogate becomes one question mark
+        lower = plain.lower()
+        if len(lower) != len(plain):
+            lower = plain
         found = []
         for index, start, end in self._automaton.find_matches_as_indexes(lower):
             if not (_ascii_word(text, start - 1) and _ascii_word(text, start)) and not (
@@ -170,6 +175,12 @@ class RuleRedactor:
             ):
                 found.append(Found(start, end, self._directory[index][0]))
         return found
+
+
+def _automaton(directory: Sequence[tuple[str, str]]) -> ahocorasick_rs.AhoCorasick:
+    return ahocorasick_rs.AhoCorasick(
+        [clean(value).lower() for _, value in directory], matchkind=ahocorasick_rs.MatchKind.LeftmostLongest, store_patterns=False
+    )
 
 
 def _ascii_word(text: str, index: int) -> bool:
@@ -188,6 +199,13 @@ class OracleRedactor:
     def __init__(self, units: Sequence[SensitiveUnit]) -> None:
         self._matcher = matcher_for(units)
         self._session = _Session()
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self._matcher.units, self._session)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        units, self._session = state
+        self._matcher = matcher_for(units)
 
     def redact(self, text: str) -> str:
         """Returns `text` with every form of every unit replaced."""

@@ -170,10 +170,14 @@ class Toolbox:
     """The tools of a set of apps; runs calls and turns everything that can go wrong into an observation."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self.tools: dict[str, Tool] = {tool.name: tool for name in names for tool in apps.get(name).tools}
+        self.names = tuple(names)
+        self.tools: dict[str, Tool] = {tool.name: tool for name in self.names for tool in apps.get(name).tools}
         self.schemas: tuple[dict[str, Any], ...] = tuple(tool.schema for tool in self.tools.values())
         self.schemas_with_finish: tuple[dict[str, Any], ...] = (*self.schemas, FINISH_SCHEMA)
         self._tokens: dict[str, int] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Toolbox, (self.names,))
 
     def schema_tokens(self, family: str, count: Callable[[str, str], int]) -> int:
         """Returns how many tokens the schemas take, counted by `count(text, family)` once."""
@@ -259,7 +263,7 @@ def json_type(hint: Any) -> dict[str, Any]:
     plain = [a for a in arguments if a is not type(None)]
     if len(plain) == 1:
         return json_type(plain[0])
-    raise TypeError(f"a tool's parameter has type {hint}; use str, int, float, bool, Literal, a list of them, or None besides one")
+    raise TypeError(f"a tool's parameter has type {hint}; use str, int, float, bool, Literal, a list of these, or None beside one")
 
 
 def _parameter(name: str, hint: Any, parameter: inspect.Parameter) -> str:
