@@ -193,5 +193,8 @@ def _kind(value: object) -> str:
 
 
 def action_text(action: Action) -> str:
-    """Returns the action as compact JSON text, keys in a fixed order."""
-    return json.dumps(dump_action(action), ensure_ascii=False, separators=(",", ":"), sort_keys=True, default=str)
+    """Returns the action as compact JSON text with sorted keys: equal calls have equal texts."""
+    try:
+        return msgspec.json.encode(dump_action(action), order="sorted").decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return json.dumps(dump_action(action), separators=(",", ":"), default=str)

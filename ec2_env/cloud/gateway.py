@@ -19,7 +19,7 @@ from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import BindableCloud, Message, Model, Reply, Usage
+from ec2_env.models.base import BindableCloud, CloudMind, Message, Model, Reply, Usage
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Progress
 from ec2_env.trace import CloudCall, Exposed
@@ -111,6 +111,7 @@ class Gateway:
         self.cache = PromptCache()
         self.calls = 0
         self._progress = progress
+        self._mind: CloudMind | None = model.bind_cloud(progress) if isinstance(model, BindableCloud) else None
         self._redactor: Redactor | None = None
         self._sent: frozenset[str] = frozenset()
         if self.card.price is None:
@@ -122,6 +123,7 @@ class Gateway:
         other = Gateway.__new__(Gateway)
         other.__dict__.update(self.__dict__)
         other._progress = progress
+        other._mind = self._mind.fork(progress) if self._mind is not None else None
         other.audit, other.cache = self.audit.fork(), self.cache.fork()
         other._redactor = self._redactor.fork() if self._redactor is not None else None
         return other
@@ -156,9 +158,10 @@ class Gateway:
         self.calls += 1
         if uniform(self._progress.noise, "outage", self.calls) < self.settings.outage_rate:
             return self._stopped(request, step, "failed", "the cloud did not answer in time", payload)
-        bound = self._bound(hide)
+        if self._mind is not None:
+            self._mind.hide = hide
         try:
-            reply = bound.complete(payload.messages, payload.tools)
+            reply = (self._mind or self.model).complete(payload.messages, payload.tools)
         except EndpointError as error:
             return self._stopped(request, step, "failed", str(error), payload, broken=True)
         self.cache = cache
@@ -178,12 +181,6 @@ class Gateway:
                     cards = episode.workspace.rows("contact").values()
                     self._redactor = RuleRedactor([("name", card.name) for card in cards])
         return self._redactor
-
-    def _bound(self, hide: Callable[[str], str] | None) -> Model:
-        """Returns the model for this episode; a simulated one learns how the values that it may utter were hidden."""
-        if not isinstance(self.model, BindableCloud):
-            return self.model
-        return self.model.bind_cloud(self._progress, hide)
 
     def _received(
         self, request: InvokeCloud, payload: Payload, reply: Reply, estimate: Usage, meter: Meter, step: int

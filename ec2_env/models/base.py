@@ -108,10 +108,24 @@ class BindableEdge(Protocol):
 
 @runtime_checkable
 class BindableCloud(Protocol):
-    """A model whose cloud side for one request may look at the episode: the simulated ones."""
+    """A model whose cloud side for one episode may look at that episode: the simulated ones."""
 
-    def bind_cloud(self, progress: Any, hide: Callable[[str], str] | None) -> Model:
-        """Returns the model for one request. `hide` replaces values by the placeholders that crossed; None if nothing was hidden."""
+    def bind_cloud(self, progress: Any) -> CloudMind:
+        """Returns the model for one episode."""
+        ...
+
+
+class CloudMind(Model, Protocol):
+    """A cloud model bound to one episode, with state that is copied when the episode is.
+
+    Attributes:
+        hide: Set before each request: replaces values by the placeholders that crossed; None if nothing was hidden.
+    """
+
+    hide: Callable[[str], str] | None
+
+    def fork(self, progress: Any) -> CloudMind:
+        """Returns an independent copy that works in a copy of the episode."""
         ...
 
 

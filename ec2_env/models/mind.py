@@ -13,7 +13,7 @@ from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_tex
 from ec2_env.models.base import Message, ModelCard, Reply, Signals
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.profile import Profile
-from ec2_env.models.walker import Walker, from_progress
+from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress
 from ec2_env.prompts import ADVICE_MARK, PLAN_MARK
 from ec2_env.task import Step, toolbox
@@ -36,6 +36,7 @@ class Mind:
         self.profile = profile
         self.progress = progress
         self.better = better or profile
+        self.tracker = Tracker(progress.episode)
         self.walker: Walker | None = None
         self.astray = False
         """Whether something it did was wrong and has not been noticed."""
@@ -63,6 +64,7 @@ class Mind:
         other = Mind.__new__(Mind)
         other.__dict__.update(self.__dict__)
         other.progress = progress
+        other.tracker = self.tracker.fork()
         other.walker = self.walker.fork() if self.walker is not None else None
         return other
 
@@ -154,7 +156,7 @@ class Mind:
 
     def _walker(self) -> Walker:
         if self.walker is None:
-            self.walker = from_progress(self.progress, self.progress.records)
+            self.walker = self.tracker.update(self.progress).fork()
         return self.walker
 
     def _next_action(self) -> ToolCall | Finish:

@@ -19,7 +19,7 @@ from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
 from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic
 from ec2_env.models.profile import Profile, load_profile, profile_names
-from ec2_env.models.walker import from_progress
+from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress
 from ec2_env.prompts import ADVISE, PLAN
 from ec2_env.sensitive import SensitiveUnit
@@ -44,9 +44,9 @@ class SimulatedModel:
         """Returns the edge side for one episode. Help from a real cloud model is reckoned as help from its equal."""
         return Mind(self.profile, progress, cloud.profile if isinstance(cloud, SimulatedModel) else None)
 
-    def bind_cloud(self, progress: Progress, hide: Callable[[str], str] | None) -> SimulatedCloud:
-        """Returns the cloud side for one request."""
-        return SimulatedCloud(self.profile, progress, hide)
+    def bind_cloud(self, progress: Progress) -> SimulatedCloud:
+        """Returns the cloud side for one episode."""
+        return SimulatedCloud(self.profile, progress)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Always refuses: a simulated model needs an episode.
@@ -58,7 +58,7 @@ class SimulatedModel:
 
 
 class SimulatedCloud:
-    """A simulated model at the far side of the boundary. It keeps no state between requests.
+    """A simulated model at the far side of the boundary. What it said before does not matter to it.
 
     It knows the solution, but says only what its payload held, or what can be worked out from it: an id, address or sensitive
     value that did not cross comes out as `WITHHELD`, one that crossed as a placeholder comes out as that placeholder. Without the
@@ -68,13 +68,22 @@ class SimulatedCloud:
     Args:
         profile: What the model is like.
         progress: The episode.
-        hide: For a redacted request, replaces sensitive values by the placeholders that crossed.
+
+    Attributes:
+        hide: Set before a redacted request: replaces sensitive values by the placeholders that crossed.
     """
 
-    def __init__(self, profile: Profile, progress: Progress, hide: Callable[[str], str] | None = None) -> None:
+    def __init__(self, profile: Profile, progress: Progress) -> None:
         self.profile = profile
         self.progress = progress
-        self.hide = hide
+        self.hide: Callable[[str], str] | None = None
+        self._tracker = Tracker(progress.episode)
+
+    def fork(self, progress: Progress) -> SimulatedCloud:
+        """Returns an independent copy that works in a copy of the episode."""
+        other = SimulatedCloud(self.profile, progress)
+        other._tracker = self._tracker.fork()
+        return other
 
     @property
     def card(self) -> ModelCard:
@@ -93,7 +102,7 @@ class SimulatedCloud:
 
     def _plan(self) -> str:
         """Returns a plan in general terms; of the solution it tells only which tool comes first."""
-        step = from_progress(self.progress, ()).step
+        step = Walker(self.progress.episode).step
         first = step.action.name if step is not None and isinstance(step.action, ToolCall) else "finish"
         return (
             f"1. Begin with {first}. 2. Read the rules that apply. 3. Open each record before relying on it. "
@@ -101,7 +110,7 @@ class SimulatedCloud:
         )
 
     def _action(self, payload: str, transcript: bool) -> ToolCall | Finish:
-        walker = from_progress(self.progress, self.progress.records if transcript else ())
+        walker = self._tracker.update(self.progress) if transcript else Walker(self.progress.episode)
         step = walker.step
         if step is None:
             return Finish(answer="I could not complete this.")

@@ -6,11 +6,10 @@ generator is made again by sending the same values when it is next needed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ec2_env.actions import Finish, action_text
-from ec2_env.progress import Progress, Record
+from ec2_env.actions import Finish, ToolCall, action_text
+from ec2_env.progress import Progress
 from ec2_env.task import Episode, Step, Steps, toolbox
 
 _BROKEN = (LookupError, ValueError, TypeError, AttributeError, StopIteration)
@@ -68,31 +67,61 @@ class Walker:
             self._step = None
 
 
-def from_progress(progress: Progress, records: Sequence[Record]) -> Walker:
-    """Returns a walker at the first step that the records do not show as done.
+class Tracker:
+    """Knows which step of the solution comes next in a running episode, whoever made the calls so far.
 
     A read counts as done if a record of it is newer than the last write that the solution has passed, or if reading again now
-    would show the same. A write counts as done once for each record of it.
+    would show the same. A write counts as done once for each record of it. Bringing a tracker up to date costs time in proportion
+    to what is new.
     """
-    walker = Walker(progress.episode)
-    by_key: dict[str, list[int]] = {}
-    for index, record in enumerate(records):
-        if record.ok:
-            by_key.setdefault(record.key, []).append(index)
-    last_write = -1
-    while (step := walker.step) is not None and not isinstance(step.action, Finish):
-        key = action_text(step.action)
-        indices = by_key.get(key)
+
+    __slots__ = ("_by_key", "_last_write", "_read", "walker")
+
+    def __init__(self, episode: Episode) -> None:
+        self.walker = Walker(episode)
+        self._by_key: dict[str, tuple[int, ...]] = {}
+        self._last_write = -1
+        self._read = 0
+
+    def fork(self) -> Tracker:
+        """Returns an independent copy."""
+        other = Tracker.__new__(Tracker)
+        other.walker, other._by_key = self.walker.fork(), dict(self._by_key)
+        other._last_write, other._read = self._last_write, self._read
+        return other
+
+    def update(self, progress: Progress) -> Walker:
+        """Takes in the calls made since the last update; returns a walker at the first step that is not done."""
+        records = progress.records
+        for index in range(self._read, len(records)):
+            if records[index].ok:
+                self._by_key[records[index].key] = (*self._by_key.get(records[index].key, ()), index)
+        if self._read < len(records) or not records:
+            self._read = len(records)
+            self._pass_done(progress)
+        return self.walker
+
+    def _pass_done(self, progress: Progress) -> None:
+        while (step := self.walker.step) is not None and not isinstance(step.action, Finish):
+            index = self._record_of(step.action, progress)
+            if index is None:
+                return
+            self.walker.advance(progress.records[index].value)
+
+    def _record_of(self, action: ToolCall, progress: Progress) -> int | None:
+        """Returns the position of the record that shows a call as done, or None."""
+        key = action_text(action)
+        indices, records = self._by_key.get(key, ()), progress.records
         if not indices:
-            break
-        index = next((i for i in indices if i > last_write), None)
+            return None
+        index = next((i for i in indices if i > self._last_write), None)
         if index is None:
-            now = toolbox(progress.episode.task.apps).run(progress.workspace.fork(), step.action)
-            if records[indices[-1]].wrote or now.value != records[indices[-1]].value:
-                break
             index = indices[-1]
+            if records[index].wrote:
+                return None
+            now = toolbox(progress.episode.task.apps).run(progress.workspace.fork(), action)
+            return index if now.value == records[index].value else None
         if records[index].wrote:
-            last_write = max(last_write, index)
-            indices.remove(index)
-        walker.advance(records[index].value)
-    return walker
+            self._last_write = index
+            self._by_key[key] = tuple(i for i in indices if i != index)
+        return index
