@@ -53,6 +53,13 @@ class Walker:
         other._known, other._step = self._known, self._step
         return other
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        return (self._episode, self.sends)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._episode, self.sends = state
+        self._generator, self._known, self._step = None, False, None
+
     def _replay(self) -> None:
         self._generator = self._episode.solve()
         self._move(None)
