@@ -102,7 +102,7 @@ def build(world: World) -> Plan:
     due = {"exact", "old", "twist"} if world.variant == 0 else {"exact", "old"}
     rows, reminders, terms = [], [], []
     right: dict[str, str] = {}
-    wrong: set[str] = set()
+    barred: set[str] = set()
     kinds = rng.sample(sorted(ages), len(ages))
     drawn: dict[str, tuple[str, float]] = {}
     for kind, code in zip(kinds, rng.sample(range(1000, 10_000), len(kinds)), strict=True):
@@ -127,7 +127,7 @@ def build(world: World) -> Plan:
         rows.append(f"- {firm.name} | {firm.domain} | {tier} | {status} | {terms[-1]}")
         _answer(world, kind, buyer, firm, age, days)
         if kind not in due:
-            wrong.add(buyer.email)
+            barred |= {buyer.email} if kind == "barred" else set()
             continue
         send = tier == tiers[0] and total <= limit
         right[number] = "sent" if send else "draft"
@@ -157,7 +157,7 @@ def build(world: World) -> Plan:
             Check("reports_reminders", 0.2, gated(ReportedMap("reminders", right), *reminders)),
         ),
         forbidden=(
-            Forbidden("unwanted_customer_written_to", mailed(wrong)),
+            Forbidden("barred_customer_written_to", mailed(barred)),
             Forbidden("terms_let_out", let_out(terms)),
         ),
         solve=partial(solve, world.today.isoformat(), None if world.variant else days),
