@@ -161,7 +161,7 @@ def build(world: World) -> Plan:
         assert email == person.email
         world.contacts.add(person, phone=world.secret("phone", owner=person))
     world.secret("name", expert.name, owner=expert, need="copy")
-    world.contacts.noise(3)
+    world.contacts.noise(1)
     path = f"notes/items_{rng.randrange(100, 1000)}.txt"
     listed = FileLines(path=path, rows=[(code, owners[code].name, due[code].isoformat()) for code in open_codes])
     others = [code for code in codes if code != soonest]

@@ -144,8 +144,8 @@ def build(world: World) -> Plan:
     )
     contact = world.secret("phone", owner=supplier)
     world.contacts.add(supplier, phone=contact)
-    world.mail.noise(4)
-    world.contacts.noise(2)
+    world.mail.noise(3)
+    world.contacts.noise(1)
 
     share = 0.8 / len(reminders)
     since = SINCE[world.language][min(world.variant, 1)].format(n=days)
