@@ -253,7 +253,7 @@ def solve(title: str, family: str, today: str) -> Steps:
     deputy, receiver = deputy_today(absences["content"], fits[0]["name"], today), fits[0]
     if deputy:
         found = yield Step(action=ToolCall("search_contacts", {"query": deputy}), skill="exploration")
-        card_id = next(p["id"] for p in found if p["name"] == deputy)
+        card_id = next((p["id"] for p in found if p["name"] == deputy), found[0]["id"])
         receiver = yield Step(action=ToolCall("get_contact", {"contact_id": card_id}), skill="exploration")
     wrong = fits[0] if deputy else others[0]
     yield Step(

@@ -203,7 +203,7 @@ def solve(reader: str, project: str, today: date) -> Steps:
     risks = sum(name not in facts.closed for name in listed)
     family = reader.split(" ")[-1] if reader.isascii() else reader[0]
     people = yield Step(action=ToolCall("search_contacts", {"query": family}), skill="exploration")
-    right = next(p for p in people if p["name"] == reader)
+    right = next((p for p in people if p["name"] == reader), people[0])
     wrong = [p for p in people if p is not right and (p["name"].endswith(family) or p["name"].startswith(family))]
     card = yield Step(
         action=ToolCall("get_contact", {"contact_id": right["id"]}),
@@ -211,7 +211,7 @@ def solve(reader: str, project: str, today: date) -> Steps:
         slips=tuple((ToolCall("get_contact", {"contact_id": p["id"]}),) for p in wrong[:1]),
     )
     data = {"budget": facts.budget, "deadline": facts.deadline, "owner": facts.owner, "open_risks": risks}
-    stale = {**data, "budget": next(value for value in facts.budgets if value != facts.budget)}
+    stale = {**data, "budget": next((value for value in facts.budgets if value != facts.budget), 0.0)}
     careless = {**data, "open_risks": len(listed)}
     yield Step(
         action=_summary([card["email"]], project, data),

@@ -287,7 +287,7 @@ class Policy:
         if not subject.endswith(("system down", "系统故障")):
             return None
         firm = re.split(r"[:\uff1a]", subject)[0]
-        revenue = next(money_in(line)[0] for line in self.accounts.splitlines() if line.startswith(f"- {firm}"))
+        revenue = next((money_in(line)[0] for line in self.accounts.splitlines() if line.startswith(f"- {firm}")), 0.0)
         return self.labels[0] if revenue >= self.floor else self.labels[1]
 
     def label(self, subject: str, body: str) -> str:
