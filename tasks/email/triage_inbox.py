@@ -157,7 +157,7 @@ def build(world: World) -> Plan:
     for subject, body in NOISE[language]:
         firm = rng.choice(firms)
         world.mail.receive(world.person(firm=firm), subject.format(firm=firm.name), body)
-    world.mail.noise(5)
+    world.mail.noise(2)
 
     _accounts(world, firms, {rows[3]["firm"].name: revenues[0], rows[4]["firm"].name: revenues[1]})
     money = {"revenue": world.money(floor), "amount": world.money(least)}
