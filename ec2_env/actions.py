@@ -6,6 +6,7 @@ An action is one tool call. Two tools are part of every environment: `invoke_clo
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
@@ -19,6 +20,8 @@ SHARES: tuple[str, ...] = get_args(Share)
 
 MAX_ACTION_CHARS = 100_000
 """Longer action texts are refused unread, so that a runaway model cannot fill memory."""
+MAX_NAME_CHARS = 200
+"""Longer tool names are cut: no tool has such a name, and what is wrong with it shows in the first characters."""
 MAX_DEPTH = 20
 """Deepest nesting of lists and objects accepted in arguments."""
 
@@ -72,39 +75,45 @@ def parse_action(raw: object) -> Action | Malformed:
     """Turns an action object, a mapping or JSON text into an action. Never raises on any input.
 
     Mappings are `{"name": ..., "arguments": {...}}`; OpenAI's `{"function": {...}}` wrapping and arguments given as JSON text
-    are accepted, because models produce them.
+    are accepted, because models produce them. What is accepted holds plain JSON values only, finite and without lone surrogates.
     """
+    try:
+        return _parsed(raw)
+    except _Unusable as error:
+        return Malformed(str(error))
+    except Exception as error:  # an object of a foreign class may raise anything when it is looked at
+        return Malformed(f"not a tool call: reading it failed ({type(error).__name__}); {_SHAPE}")
+
+
+def _parsed(raw: object) -> Action | Malformed:
     if isinstance(raw, ToolCall | InvokeCloud | Finish):
-        return _from_call(raw.name, raw.arguments) if isinstance(raw, ToolCall) else raw
+        raw = dump_action(raw)
     if isinstance(raw, bytes | bytearray):
         raw = bytes(raw[: MAX_ACTION_CHARS + 1]).decode("utf-8", "replace")
     if isinstance(raw, str):
-        decoded = _decode(raw)
-        if isinstance(decoded, Malformed):
-            return decoded
-        raw = decoded
+        raw = _decode(raw)
     if not isinstance(raw, Mapping):
-        return Malformed(f"not a tool call: got {_kind(raw)}; {_SHAPE}")
+        return raw if isinstance(raw, Malformed) else Malformed(f"not a tool call: got {_kind(raw)}; {_SHAPE}")
     inner = raw.get("function")
     if isinstance(inner, Mapping):
         raw = inner
     name, arguments = raw.get("name"), raw.get("arguments", {})
     if not isinstance(name, str) or not name:
         return Malformed(f"the call has no tool name: 'name' is {_kind(name)}; {_SHAPE}")
+    name = clean(str.__str__(name)[:MAX_NAME_CHARS])
     if isinstance(arguments, str):
         arguments = _decode(arguments) if arguments.strip() else {}
         if isinstance(arguments, Malformed):
             return Malformed(f"'arguments' of {name[:60]!r}: {arguments.problem}")
-    if not isinstance(arguments, Mapping) or not all(isinstance(key, str) for key in arguments):
+    if not isinstance(arguments, Mapping):
         return Malformed(f"'arguments' of {name[:60]!r} must be an object with text keys, got {_kind(arguments)}; {_SHAPE}")
-    return _from_call(name, dict(arguments))
+    try:
+        return _from_call(name, plain(arguments))
+    except _Unusable as error:
+        return Malformed(f"'arguments' of {name[:60]!r}: {error}")
 
 
 def _from_call(name: str, arguments: dict[str, Any]) -> Action | Malformed:
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        return Malformed(f"not a tool call: name is {_kind(name)}, arguments are {_kind(arguments)}; {_SHAPE}")
-    if not shallow(arguments):
-        return Malformed(f"arguments of {name[:60]!r} are nested deeper than {MAX_DEPTH} levels or are not JSON values")
     match name:
         case "invoke_cloud":
             return _invoke_cloud(arguments)
@@ -138,7 +147,7 @@ def _finish(arguments: dict[str, Any]) -> Finish | Malformed:
     answer, data = arguments.get("answer", ""), arguments.get("data")
     if isinstance(data, str):
         decoded = _decode(data) if data.strip() else {}
-        data = decoded if isinstance(decoded, dict) else data
+        data = plain(decoded) if isinstance(decoded, dict) else data
     if not isinstance(answer, str):
         return Malformed(f"finish.answer must be text, got {_kind(answer)}")
     if data is not None and not isinstance(data, dict):
@@ -160,15 +169,69 @@ def dump_action(action: Action) -> dict[str, Any]:
             return {"name": "finish", "arguments": {"answer": action.answer, "data": action.data}}
 
 
-def shallow(value: object, depth: int = 0) -> bool:
-    """Says whether `value` is made of JSON types only and nested at most `MAX_DEPTH` levels."""
-    if value is None or isinstance(value, str | bool | int | float):
-        return True
+class _Unusable(ValueError):
+    """Why a value cannot be part of an action."""
+
+
+def plain(value: Any) -> Any:
+    """Returns a copy of a JSON value that is made of exact JSON types, with lists for tuples and without lone surrogates.
+
+    Raises:
+        ValueError: if it is nested deeper than `MAX_DEPTH`, larger than `MAX_ACTION_CHARS` (each value counts as one character at
+            least), or holds what JSON cannot: other types, keys that are not text, infinite numbers, integers beyond 64 bits.
+    """
+    return _plain(value, 0, [MAX_ACTION_CHARS])
+
+
+def _plain(value: Any, depth: int, left: list[int]) -> Any:
+    left[0] -= 1
+    if left[0] < 0:
+        raise _Unusable(f"the values are too many or too long; at most {MAX_ACTION_CHARS} characters are read")
+    if value is None or value is True or value is False:
+        return value
+    if isinstance(value, str):
+        return _plain_text(value, left)
+    if isinstance(value, int | float):
+        return _plain_number(value)
     if depth >= MAX_DEPTH:
+        raise _Unusable(f"the values are nested deeper than {MAX_DEPTH} levels")
+    if isinstance(value, Mapping):
+        found = {}
+        for key in value:
+            if not isinstance(key, str):
+                raise _Unusable(f"must be an object with text keys, got a key that is {_kind(key)}")
+            found[_plain_text(key, left)] = _plain(value[key], depth + 1, left)
+        return found
+    if isinstance(value, list | tuple):
+        return [_plain(item, depth + 1, left) for item in value]
+    raise _Unusable(f"{_kind(value)} is not a JSON value")
+
+
+def _plain_number(value: int | float) -> int | float:
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise _Unusable("a whole number is out of range; at most 64 bits are read")
+        return int.__int__(value)
+    if not math.isfinite(value):
+        raise _Unusable("a number is not finite, which JSON cannot hold")
+    return float.__float__(value)
+
+
+def _plain_text(text: str, left: list[int]) -> str:
+    text = str.__str__(text)
+    left[0] -= len(text)
+    if left[0] < 0:
+        raise _Unusable(f"the values are too many or too long; at most {MAX_ACTION_CHARS} characters are read")
+    return clean(text)
+
+
+def shallow(value: object) -> bool:
+    """Says whether `plain` accepts a value."""
+    try:
+        plain(value)
+    except _Unusable:
         return False
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and shallow(item, depth + 1) for key, item in value.items())
-    return isinstance(value, list | tuple) and all(shallow(item, depth + 1) for item in value)
+    return True
 
 
 def clean(text: str) -> str:
@@ -177,12 +240,13 @@ def clean(text: str) -> str:
 
 
 def _decode(text: str) -> Any:
+    text = str.__str__(text)
     if len(text) > MAX_ACTION_CHARS:
         return Malformed(f"the action is {len(text)} characters long; at most {MAX_ACTION_CHARS} are read")
     try:
         return msgspec.json.decode(clean(text))
     except (msgspec.DecodeError, RecursionError) as error:
-        return Malformed(f"not valid JSON ({error}); {_SHAPE}")
+        return Malformed(f"not valid JSON ({str(error)[:200]}); {_SHAPE}")
 
 
 def _kind(value: object) -> str:
