@@ -166,7 +166,7 @@ class Session:
         """Returns the edge model's signals before this step; its probe is paid for once a step."""
         if self._signals is None:
             self._signals = Signals()
-            if isinstance(self.edge, Probing):
+            if isinstance(self.edge, Probing) and not self.ended:
                 self._signals = self.edge.probe(self.messages, self.tools.schemas_with_finish, 20)
                 self._charge_edge(Reply(), probe=True)
         return self._signals
