@@ -224,7 +224,7 @@ def success(value: Any) -> Result:
 
 def failure(problem: str) -> Result:
     """Returns a result for a call that was refused."""
-    problem = clean(problem)
+    problem = clean(problem[:MAX_RESULT_CHARS])
     return Result(False, {"error": problem}, msgspec.json.encode({"error": problem}).decode())
 
 
