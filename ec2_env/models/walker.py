@@ -12,10 +12,6 @@ from ec2_env.actions import Finish, ToolCall, action_text
 from ec2_env.progress import Progress
 from ec2_env.task import Episode, Step, Steps, toolbox
 
-_BROKEN = (LookupError, ValueError, TypeError, AttributeError, StopIteration)
-"""What a solution may raise when it is sent what it does not expect; the walker then has no next step."""
-
-
 class Walker:
     """A solution and the position in it.
 
@@ -70,7 +66,7 @@ class Walker:
         self._known = True
         try:
             self._step = self._generator.send(value) if self._generator is not None else None
-        except _BROKEN:
+        except Exception:  # a solution may break in any way on what it does not expect, and then has no next step
             self._step = None
 
 
