@@ -12,6 +12,7 @@ from ec2_env.actions import Finish, ToolCall, action_text
 from ec2_env.progress import Progress
 from ec2_env.task import Episode, Step, Steps, toolbox
 
+
 class Walker:
     """A solution and the position in it.
 

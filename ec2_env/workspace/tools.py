@@ -88,9 +88,7 @@ class Tool:
     def schema(self) -> dict[str, Any]:
         """OpenAI's function schema of this tool."""
         description, described = self.documentation
-        properties = {
-            name: {**json_type(self.hints[name]), "description": described.get(name, "")} for name in self.parameters
-        }
+        properties = {name: {**json_type(self.hints[name]), "description": described.get(name, "")} for name in self.parameters}
         required = [n for n, p in self.parameters.items() if p.default is inspect.Parameter.empty]
         body: dict[str, Any] = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
         return {"type": "function", "function": {"name": self.name, "description": description, "parameters": body}}
@@ -263,7 +261,9 @@ def json_type(hint: Any) -> dict[str, Any]:
     plain = [a for a in arguments if a is not type(None)]
     if len(plain) == 1:
         return json_type(plain[0])
-    raise TypeError(f"a tool's parameter has type {hint}; use str, int, float, bool, Literal, a list of these, or None beside one")
+    raise TypeError(
+        f"a tool's parameter has type {hint}; use str, int, float, bool, Literal, a list of these, or None beside one"
+    )
 
 
 def _parameter(name: str, hint: Any, parameter: inspect.Parameter) -> str:
