@@ -6,9 +6,8 @@ import re
 from itertools import pairwise
 
 from ec2_env.cloud.folding import BLOCK, View
-from ec2_env.cloud.forms import Pattern, is_cjk
+from ec2_env.cloud.forms import SENTENCE_END, Pattern, is_cjk
 
-_STOP = re.compile(r"\w\w[.!?;:]\s|[\u3002\uff01\uff1f\uff1b;!?]|\n\s*\n")
 _MASK = re.compile(r"(?:[*xX•·●#…_.-]|\.\.\.)[\s-]?$")
 _CUE = re.compile(
     r"(?i:\b(?:end(?:s|ing)?|last (?:four|4|digits)|digits|card|iban|account|acct|phone|tel|mobile|ssn)\b)"
@@ -39,7 +38,7 @@ def satisfied(pattern: Pattern, view: View, start: int, end: int) -> tuple[int, 
         return None
     if pattern.capital >= 0 and not text[offsets[start + pattern.capital]].isupper():
         return None
-    if pattern.name and _STOP.search(text, first, last):
+    if pattern.name and SENTENCE_END.search(text, first, last):
         return None
     if pattern.written and text[first : last + 1].lower() != pattern.written:
         return None

@@ -6,10 +6,11 @@ import codecs
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
-from ec2_env.cloud.folding import fold
-from ec2_env.cloud.numerals import chinese_words, date_forms, english_words, main_number, parse_date
+from ec2_env.cloud.folding import fold, fold_offsets
+from ec2_env.cloud.numerals import chinese_words, date_forms, digit_forms, english_words, main_number, parse_date
 from ec2_env.sensitive import SensitiveUnit
 
 FULL, MOST, FRAGMENT = 1.0, 0.7, 0.3
@@ -88,6 +89,14 @@ class Fragments:
     optional: int = 0
 
 
+SENTENCE_END = re.compile(r"\w\w[.!?;:]\s|[\u3002\uff01\uff1f\uff1b;!?]|\n\s*\n")
+
+
+def widest_gap(value: str) -> int:
+    """Returns the most characters that folding drops between two neighbors in `value`."""
+    return max((right - left - 1 for left, right in pairwise(fold_offsets(value))), default=0)
+
+
 def is_cjk(text: str) -> bool:
     """Says whether `text` is written without spaces between words, as Chinese is."""
     return any("\u3040" <= char <= "\u9fff" or "\U00020000" <= char <= "\U0003ffff" for char in text)
@@ -139,13 +148,18 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         folded=folded,
         left=not random,
         right=not random and (name or short or digits or unit.kind == "email" or size < 8),
-        gap=1 if short else 3 if digits or money else 4 if name else 8,
+        gap=max(1 if short else 3 if digits or money else 4 if name else 8, widest_gap(unit.value)),
         number=digits or money,
-        name=name,
+        name=name and not SENTENCE_END.search(unit.value),
         amount=money,
         mail=unit.kind == "email",
     )
-    if not (money and digits and size < 6 and main_number(unit.value) is not None):  # short amounts are found by value
+    if money and digits and size < 6:  # "4,50" must not be found in "450", and most such amounts are found by value
+        written = _written(unit.value)
+        value = main_number(unit.value)
+        if value is None or written not in digit_forms(value):
+            yield whole._replace(written=written)
+    else:
         yield whole
     for article in ("a ", "an ", "the "):
         if unit.kind in PHRASE_KINDS and unit.value.lower().startswith(article) and size >= 8 + len(article):
@@ -155,6 +169,12 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
     letters = sum(char.isascii() and char.isalpha() for char in folded)
     if letters >= 4 or (letters and size >= 12):
         yield whole._replace(folded=codecs.encode(folded, "rot13"), form="rot13")
+
+
+def _written(value: str) -> str:
+    """Returns `value` in lower case, from its first letter or digit to its last."""
+    offsets = fold_offsets(value)
+    return value[offsets[0] : offsets[-1] + 1].lower()
 
 
 def _name(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:

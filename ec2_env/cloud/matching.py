@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -130,9 +131,8 @@ class Matcher:
                     Hit(pattern.unit, pattern.level, view.span(*span), view.form or self._named(pattern, view.text[slice(*span)]))
                 )
         for index, value in self._unfoldable:
-            at = view.text.find(value)
-            if at >= 0:
-                hits.append(Hit(index, FULL, view.span(at, at + len(value)), view.form or "verbatim"))
+            for match in re.finditer(re.escape(value), view.text):
+                hits.append(Hit(index, FULL, view.span(*match.span()), view.form or "verbatim"))
         return hits
 
     def _named(self, pattern: Pattern, written: str) -> str:

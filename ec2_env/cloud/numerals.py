@@ -28,7 +28,7 @@ _DATES = (
 
 
 def main_number(text: str) -> Decimal | None:
-    """Returns the number with the most digits in `text`, or None if there is none.
+    """Returns the number with the most digits in `text`, or None if there is none or it is longer than any amount.
 
     A last group of three digits is taken for thousands, any other for decimals.
     """
@@ -36,6 +36,8 @@ def main_number(text: str) -> Decimal | None:
     if not found:
         return None
     longest = max(found, key=lambda number: sum(char.isdigit() for char in number))
+    if len(longest) > 24:
+        return None
     whole, mark, tail = longest, "", ""
     split = re.fullmatch(r"(.*\d)([.,])(\d+)", longest)
     if split and (len(split[3]) != 3 or split[1] == "0" or (split[2] == "." and "," in split[1])):

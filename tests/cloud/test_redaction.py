@@ -109,7 +109,8 @@ def test_rules_find_values_that_have_a_pattern(kind: str) -> None:
         ("id 999999199502200133 ok", "id [NATIONAL_ID_001] ok"),
         ("密码：Xk29-abc。", "密码：[PASSWORD_001]。"),
         ('{"api_key": "abcd1234efgh"}', '{"api_key": "[PASSWORD_001]"}'),
-        ("the password is not here", "the password is [PASSWORD_001] here"),
+        ("the password is not here", "the password is not here"),
+        ("the password is blue-42x.", "the password is [PASSWORD_001]."),
         ("pay $1,200, or 300 EUR.", "pay [AMOUNT_001], or [AMOUNT_002]."),
         ("住在云梦县松涛路153号12室。", "住[HOME_ADDRESS_001]。"),
         ("Bluefjord Foods and Bluefjord", "[FIRM_001] and [FIRM_002]"),
@@ -177,4 +178,5 @@ def test_checksums_tell_real_numbers_from_others() -> None:
 )
 def test_hostile_texts_are_detected_in_bounded_work(text: str) -> None:
     assert all(0 <= found.start < found.end <= len(text) for found in detect(text))
-    assert RuleRedactor().restore(RuleRedactor().redact(text)) == text or "[" in RuleRedactor().redact(text)
+    redactor = RuleRedactor()
+    assert redactor.restore(redactor.redact(text)) == text

