@@ -23,6 +23,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
 
+    @property
+    def lasting(self) -> bool:
+        """Whether adding it had an effect that removing it does not undo, such as a mail that has been sent."""
+        return False
+
 
 class Change(msgspec.Struct, frozen=True):
     """One row before and after. Added: `before` is None. Removed: `after` is None."""
@@ -43,11 +48,11 @@ class Reaction:
     """Something that other people do once, in answer to what the agent does.
 
     Attributes:
-        trigger: Says whether this change by the agent sets it off.
+        trigger: Says whether this change by the agent sets it off; sees the workspace right after the agent's call.
         effect: Writes the consequences into the workspace (as the world, not as the agent).
     """
 
-    trigger: Callable[[Change], bool]
+    trigger: Callable[[Workspace, Change], bool]
     effect: Callable[[Workspace], None]
 
 
@@ -77,6 +82,10 @@ class Workspace:
     def rows(self, table: str) -> Mapping[str, Any]:
         """Returns the rows of a table by id, in order of insertion. Not to be modified."""
         return self._tables.get(table, {})
+
+    def tables(self) -> Mapping[str, Mapping[str, Any]]:
+        """Returns the rows of every table, by name and id. Not to be changed."""
+        return self._tables
 
     def get(self, table: str, row_id: str) -> Any:
         """Returns one row.
@@ -118,19 +127,25 @@ class Workspace:
         self._author = "agent"
 
     def react(self, since: int) -> None:
-        """Lets other people react to the agent's changes from journal position `since` on."""
+        """Lets other people react to the agent's changes from journal position `since` on.
+
+        All triggers see the workspace before anybody has reacted to these changes.
+        """
         if not self._reactions:
             return
-        for index, reaction in enumerate(self._reactions):
-            if index in self._fired:
-                continue
-            if any(change.author == "agent" and reaction.trigger(change) for change in self.journal[since:]):
-                self._fired |= {index}
-                self._author = "world"
-                try:
-                    reaction.effect(self)
-                finally:
-                    self._author = "agent"
+        changes = [change for change in self.journal[since:] if change.author == "agent"]
+        due = [
+            (index, reaction)
+            for index, reaction in enumerate(self._reactions)
+            if index not in self._fired and any(reaction.trigger(self, change) for change in changes)
+        ]
+        self._fired |= {index for index, _ in due}
+        self._author = "world"
+        try:
+            for _, reaction in due:
+                reaction.effect(self)
+        finally:
+            self._author = "agent"
 
     def undo(self, since: int) -> None:
         """Takes back every change from journal position `since` on, so that a failed tool leaves no trace."""
@@ -143,13 +158,18 @@ class Workspace:
         self.journal = self.journal[:since]
 
     def diff(self) -> tuple[Change, ...]:
-        """Returns the agent's net changes, in order of first touch; what was done and undone does not appear."""
+        """Returns the agent's net changes, in order of first touch.
+
+        What was done and undone does not appear, unless it was `lasting`: a sent mail stays sent when its copy is deleted.
+        """
         net: dict[tuple[str, str], Change] = {}
         for change in self.journal:
             if change.author != "agent":
                 continue
             key = (change.table, change.id)
             first = net.get(key)
+            if first is not None and first.before is None and change.after is None and first.after.lasting:
+                continue
             net[key] = change if first is None else msgspec.structs.replace(first, after=change.after)
         return tuple(change for change in net.values() if change.before != change.after)
 

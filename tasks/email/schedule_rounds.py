@@ -132,10 +132,10 @@ def build(world: World) -> Plan:
     if world.variant == 2:
         subject = world.text("Correction: a call", "更正:约个电话")
         answers.append((subject, CORRECTION[language].format(old=written(slip), new=written(wide), who=partner.name)))
-    reactions = [Reaction(partial(reaches, partner.email, 0), answer(world, partner, answers))]
+    reactions = [Reaction(partial(writes, partner.email, False), answer(world, partner, answers))]
     if world.variant == 1:
         again = [(world.text("Re: A call", "Re: 约个电话"), OFFER[language].format(times=f"- {written(wide)}", who=partner.name))]
-        reactions.append(Reaction(partial(reaches, partner.email, 10_003), answer(world, partner, again)))
+        reactions.append(Reaction(partial(writes, partner.email, True), answer(world, partner, again)))
 
     day, start, end = good
     here, there = moment(day, start), moment(day, start + shift)
@@ -198,20 +198,16 @@ def fill_calendar(world: World, days: list[date], lunch: int) -> tuple[Span, Spa
     return (day, start, start + 60), (day, a, a + 120), (day, b, b + 90), (rest, c, c + 90), (rest, d, d + 60), noon
 
 
-def reaches(address: str, least: int, change: Change) -> bool:
-    """Says whether a change is a mail sent to an address. An id from `least` on means that an answer has come in before."""
+def writes(address: str, again: bool, workspace: Workspace, change: Change) -> bool:
+    """Says whether a change is a mail sent to an address; `again` asks that an answer has come in before."""
+    answered = any(earlier.author == "world" for earlier in workspace.journal)
+    return reaches(address, change) and (answered or not again)
+
+
+def reaches(address: str, change: Change) -> bool:
+    """Says whether a change is a mail sent to an address."""
     mail = change.after
-    return (
-        change.table == "mail"
-        and change.kind == "added"
-        and mail.folder == "sent"
-        and address in mail.to
-        and number(mail.id) >= least
-    )
-
-
-def number(row_id: str) -> int:
-    return int(row_id.rpartition("-")[2])
+    return change.table == "mail" and change.kind == "added" and mail.folder == "sent" and address in mail.to
 
 
 def answer(world: World, sender: Person, texts: list[tuple[str, str]]) -> Callable[[Workspace], None]:
@@ -255,7 +251,7 @@ def asked(partner: str, times: int) -> Grader:
     def graded(state: Grading) -> float:
         texts: set[str] = set()
         for index, change in state.unclaimed():
-            if len(texts) < times and reaches(partner, 0, change) and change.after.body not in texts:
+            if len(texts) < times and reaches(partner, change) and change.after.body not in texts:
                 texts.add(change.after.body)
                 state.claimed.add(index)
         return len(texts) / times

@@ -35,6 +35,10 @@ class Mail(Row, frozen=True, kw_only=True):
     kind: str = "new"
     source: str | None = None
 
+    @property
+    def lasting(self) -> bool:
+        return self.folder == "sent"
+
 
 @tool(opens="read_mail")
 def list_mail(workspace: Workspace, folder: Folder = "inbox", label: str | None = None, page: int = 1) -> list[dict[str, Any]]:
