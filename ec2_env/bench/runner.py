@@ -1,0 +1,293 @@
+"""Plays the episodes of a run that have not been played, in one process or several, and keeps the totals."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Protocol
+
+import msgspec
+
+from ec2_env.bench.grid import BenchConfig, Grid
+from ec2_env.bench.manifest import about, manifest
+from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job, start_worker
+from ec2_env.bench.statistics import Totals
+from ec2_env.bench.store import RecordLog, RunFolder, write_json
+from ec2_env.errors import ConfigurationError, EC2Error
+from ec2_env.models.loading import load_model
+from ec2_env.strategy import Prepared, load_strategy
+
+AHEAD = 4
+"""Jobs handed out ahead for each worker: enough to keep it busy, few enough to stop soon."""
+
+
+class RunBroken(EC2Error):
+    """An episode raised, or a worker process died. What was finished is kept."""
+
+
+class Watching(Protocol):
+    """Is told how a run goes."""
+
+    def stage(self, name: str, done: int, total: int) -> None:
+        """A part of the run begins; `done` of its episodes are there already."""
+        ...
+
+    def advance(self, episodes: int, totals: Totals) -> None:
+        """Some episodes have been played."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Something that the user should know."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes:
+        stopped: Why it ended early, in words; empty if it did not.
+        interrupted: Whether it was the user who stopped it.
+        left: Episodes that have not been played.
+    """
+
+    totals: Totals
+    stopped: str
+    interrupted: bool
+    left: int
+    settings: Mapping[str, Any]
+
+
+class Stop:
+    """Says when to stop: at Ctrl-C, or when the money is spent."""
+
+    def __init__(self, max_usd: float | None) -> None:
+        self.max_usd = max_usd
+        self.interrupted = False
+        self.spent_usd = 0.0
+
+    @property
+    def reason(self) -> str:
+        """Why to stop; empty to go on."""
+        if self.interrupted:
+            return "interrupted"
+        if self.max_usd is not None and self.spent_usd >= self.max_usd:
+            return f"${self.spent_usd:.2f} of --max-usd {self.max_usd:g} are spent"
+        return ""
+
+    @contextmanager
+    def listening(self, say: Callable[[str], None]) -> Iterator[None]:
+        """Makes the first Ctrl-C stop the run after the episodes under way, and the second one at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+            say("stopping after the episodes under way; press Ctrl-C again to stop at once")
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def check(config: BenchConfig) -> None:
+    """Loads every strategy and model once, so that a wrong name is found before the first episode.
+
+    Raises:
+        UnknownName: for a strategy, model, task or domain that does not exist.
+        ConfigurationError: for options that cannot be used, or a cloud model without a price.
+        MissingExtra: for a model that needs a package that is not installed.
+    """
+    config.suite.pairs()
+    if not config.strategies or not config.edges:
+        raise ConfigurationError("nothing to compare: name at least one strategy and one edge model")
+    for spec in config.strategies:
+        load_strategy(spec)
+    for spec in config.edges:
+        load_model(spec)
+    if (card := load_model(config.cloud).card).price is None:
+        raise ConfigurationError(f"cloud model {card.name!r} has no price; name one, for example with @price=gpt-5.4")
+
+
+def is_heavy(config: BenchConfig) -> bool:
+    """Says whether a model or strategy is too large, or its endpoint too limited, to be used by several processes unasked."""
+    if any(getattr(load_strategy(spec), "heavy", False) for spec in config.strategies):
+        return True
+    return any(not load_model(spec).card.simulated for spec in (*config.edges, config.cloud))
+
+
+def run(
+    config: BenchConfig, path: Path, *, workers: int, watch: Watching, max_usd: float | None = None, keep_errors: bool = False
+) -> Outcome:
+    """Plays what is missing in a run folder and returns the totals of all of it.
+
+    The same settings give the same records and totals with any number of workers, however often the run was interrupted.
+
+    Args:
+        config: What to run.
+        path: The run folder.
+        workers: Number of processes; 1 plays in this one.
+        watch: Is told how it goes.
+        max_usd: Stops the run when its cloud bill has reached this many US dollars; episodes under way are finished and recorded.
+        keep_errors: Leaves episodes that ended in an infrastructure error as they are, instead of playing them again.
+
+    Raises:
+        ConfigurationError: if the folder cannot be used.
+        RunBroken: if an episode raised or a worker died.
+    """
+    settings = manifest(config)
+    stop = Stop(max_usd)
+    with closing(RunFolder(path, settings, about())), stop.listening(watch.say):
+        play = _Player(config, path, workers, watch, stop, keep_errors)
+        gaps: dict[str, dict[tuple[str, str], float]] = {}
+        if config.prepared():
+            scored = play.stage("scoring tasks for offline routers", config.calibration(), "calibration", gaps)
+            if not stop.reason:
+                gaps = offline_scores(config, scored)
+                write_json(path / "gaps.json", {edge: {"/".join(k): v for k, v in found.items()} for edge, found in gaps.items()})
+        totals = Totals(config.grid())
+        if not stop.reason:
+            totals = play.stage("playing", totals.grid, "results", gaps)
+    left = len(totals.grid) - totals.done - totals.errors
+    return Outcome(totals=totals, stopped=stop.reason if left else "", interrupted=stop.interrupted, left=left, settings=settings)
+
+
+def offline_scores(config: BenchConfig, scored: Totals) -> dict[str, dict[tuple[str, str], float]]:
+    """Returns, for each edge model, by how much the cloud alone completes more of each (task, language) than that edge alone.
+
+    Raises:
+        RunBroken: if a pair could not be scored because all its episodes ended in infrastructure errors.
+    """
+    cells = scored.grid.cells
+    cloud = scored.pair_means("completion", cells[0])
+    found: dict[str, dict[tuple[str, str], float]] = {}
+    for cell in cells[1:]:
+        edge = scored.pair_means("completion", cell)
+        missing = [pair for pair in scored.grid.pairs if pair not in edge or pair not in cloud]
+        if missing:
+            raise RunBroken(
+                f"offline routers cannot be scored: every episode of {'/'.join(missing[0])} on the train split ended in an "
+                "infrastructure error; see calibration.jsonl, mend the endpoint and run again"
+            )
+        found[str(cell.edge)] = {pair: cloud[pair] - edge[pair] for pair in scored.grid.pairs}
+    return found
+
+
+class _Player:
+    """Plays the stages of one run."""
+
+    def __init__(self, config: BenchConfig, path: Path, workers: int, watch: Watching, stop: Stop, keep_errors: bool) -> None:
+        self.config = config
+        self.path = path
+        self.workers = workers
+        self.watch = watch
+        self.stop = stop
+        self.keep_errors = keep_errors
+        self.careful = stop.max_usd is not None or is_heavy(config)
+        """Whether episodes are slow or cost money: then they are handed out one by one, and few ahead."""
+
+    def stage(self, name: str, grid: Grid, file: str, gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Totals:
+        """Plays the episodes of a grid that its file lacks, in order, and returns the totals of all of them."""
+        totals = Totals(grid)
+        beside = self.path / f"{file}.trajectories.jsonl" if file != "results" else self.path / "trajectories.jsonl"
+        log = RecordLog(self.path / f"{file}.jsonl", beside if self.config.trajectories else None, self.watch.say)
+        for record in log.read():
+            totals.add(record)
+        missing = [n for n in range(len(grid)) if not totals.has(n, or_error=self.keep_errors)]
+        earlier = self.stop.spent_usd
+        self.stop.spent_usd = earlier + totals.spent_usd
+        self.watch.stage(name, len(grid) - len(missing), len(grid))
+        with closing(log):
+            for played in self._played(grid, iter(missing), gaps):
+                log.append(played)
+                for one in played:
+                    totals.add(msgspec.json.decode(one.record, type=EpisodeRecord))
+                self.stop.spent_usd = earlier + totals.spent_usd
+                self.watch.advance(len(played), totals)
+        return totals
+
+    def _played(
+        self, grid: Grid, missing: Iterator[int], gaps: Mapping[str, Mapping[tuple[str, str], float]]
+    ) -> Iterator[list[Played]]:
+        """Yields finished episodes in the order of the grid until there are no more or it is time to stop."""
+        jobs = self._jobs(grid, missing, gaps)
+        if self.workers == 1:
+            for job in jobs:
+                for one in play_job(job):
+                    yield [_whole(one)]
+                    if self.stop.reason:
+                        return
+            return
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+        try:
+            yield from self._pooled(pool, jobs)
+        except KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
+            raise
+        except BrokenProcessPool as error:
+            raise RunBroken(
+                "a worker process died, perhaps for lack of memory; finished episodes are kept: run the same command again, with "
+                "fewer --workers if it happens again"
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _pooled(self, pool: ProcessPoolExecutor, jobs: Iterator[Job]) -> Iterator[list[Played]]:
+        waiting: deque[Future[list[Played | Broken]]] = deque()
+        ahead = self.workers * (1 if self.careful else AHEAD)
+        while True:
+            room = 0 if self.stop.reason else ahead - len(waiting)
+            waiting.extend(pool.submit(play_whole_job, job) for job in itertools.islice(jobs, room))
+            if not waiting:
+                return
+            first = waiting.popleft()
+            if self.stop.reason and first.cancel():
+                continue
+            found = first.result()
+            finished = [one for one in found if isinstance(one, Played)]
+            if finished:
+                yield finished
+            _whole(found[-1])
+
+    def _jobs(self, grid: Grid, missing: Iterator[int], gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Iterator[Job]:
+        suite = self.config.suite
+        for cell, keys in grid.chunks(missing, 1 if self.careful else 12):
+            needed = cell.edge is not None and isinstance(load_strategy(cell.strategy), Prepared)
+            scores = frozen(gaps[str(cell.edge)]) if needed else ()
+            yield Job(cell, keys, scores, suite.max_steps, self.config.weights, self.config.trajectories)
+
+
+def _whole(one: Played | Broken) -> Played:
+    """Returns an episode that was played to its end.
+
+    Raises:
+        RunBroken: if it was not.
+    """
+    if isinstance(one, Played):
+        return one
+    kind = one.message if one.expected else f"a defect, please report it:\n{one.message}"
+    raise RunBroken(f"{one.episode}: {kind}")
+
+
+def read_gaps(path: Path) -> dict[str, dict[str, float]]:
+    """Returns the offline scores that a run folder holds, by edge model and `task/language`."""
+    found: dict[str, dict[str, float]] = json.loads((path / "gaps.json").read_text(encoding="utf-8"))
+    return found

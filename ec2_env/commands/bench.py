@@ -1,0 +1,134 @@
+"""`ec2-env bench`: plays a suite and prints its table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ec2_env.command import Command
+from ec2_env.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from ec2_env.bench.grid import BenchConfig
+    from ec2_env.bench.runner import Outcome
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ec2-env bench                                          the default table, simulated models, under a minute\n"
+        "  ec2-env bench --strategy edge_only --strategy step_routing:threshold=1.5\n"
+        "  ec2-env bench --suite email-smoke --edge smollm2       a small real edge model\n"
+        "  ec2-env bench --edge openai:MODEL@base_url=http://127.0.0.1:8000/v1 --max-usd 5\n"
+        "exit status: 0, or 1 if episodes are missing or ended in an infrastructure error"
+    )
+    what = parser.add_argument_group("what is compared")
+    what.add_argument("--suite", default="email", metavar="NAME", help="suite, or FILE.toml:NAME (default: email)")
+    what.add_argument("--strategy", action="append", metavar="SPEC", help="strategy; repeatable (default: the suite's)")
+    what.add_argument("--edge", action="append", metavar="MODEL", help="edge model; repeatable (default: the suite's)")
+    what.add_argument("--cloud", metavar="MODEL", help="cloud model (default: the suite's)")
+    what.add_argument("--language", action="append", choices=("en", "zh"), help="only this language; repeatable")
+    what.add_argument("--trials", type=int, metavar="N", help="times that each instance is played")
+    what.add_argument("--seeds", type=int, metavar="N", help="instances of each task and language")
+    how = parser.add_argument_group("how it is run")
+    how.add_argument(
+        "--workers", type=int, metavar="N", help="processes (default: all processors; 1 if a model or strategy is real)"
+    )
+    how.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="run folder (default: runs/DIGEST OF THE SETTINGS); a run goes on where it stopped",
+    )
+    how.add_argument("--resume", action="store_true", help="insist that the run folder exists")
+    how.add_argument("--keep-errors", action="store_true", help="do not play again what ended in an infrastructure error")
+    how.add_argument(
+        "--max-usd",
+        type=float,
+        metavar="USD",
+        help="stop when the run's cloud bill has reached this; episodes under way are finished",
+    )
+    how.add_argument("--trajectories", action="store_true", help="keep whole trajectories, about 50 kB an episode")
+    shown = parser.add_argument_group("what is shown")
+    shown.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
+    shown.add_argument("--compare", action="store_true", help="add the study's published figures, in a table of their own")
+    shown.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from ec2_env.bench.manifest import digest, manifest
+    from ec2_env.bench.progress import Bar, Quiet
+    from ec2_env.bench.runner import check, is_heavy, run
+
+    config = _config(arguments)
+    check(config)
+    if arguments.workers is not None and arguments.workers < 1:
+        raise ConfigurationError(f"--workers is {arguments.workers}, expected a whole number above 0")
+    if arguments.max_usd is not None and not arguments.max_usd > 0:
+        raise ConfigurationError(f"--max-usd is {arguments.max_usd:g}, expected an amount above 0")
+    path = arguments.out or Path("runs") / digest(manifest(config))
+    if arguments.resume and not (path / "manifest.json").exists():
+        raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
+    workers = arguments.workers or (1 if is_heavy(config) else os.cpu_count() or 1)
+    with Bar() if sys.stderr.isatty() and not arguments.quiet else Quiet(silent=arguments.quiet) as watch:
+        outcome = run(config, path, workers=workers, watch=watch, max_usd=arguments.max_usd, keep_errors=arguments.keep_errors)
+    return _finish(arguments, config, outcome, path)
+
+
+def _config(arguments: argparse.Namespace) -> BenchConfig:
+    import msgspec
+
+    from ec2_env.bench.grid import BenchConfig
+    from ec2_env.bench.suites import checked, load_suite
+
+    suite = load_suite(arguments.suite)
+    changed = {name: getattr(arguments, name) for name in ("seeds", "trials") if getattr(arguments, name) is not None}
+    if arguments.language:
+        changed["languages"] = tuple(dict.fromkeys(arguments.language))
+    suite = checked(msgspec.structs.replace(suite, **changed))
+    return BenchConfig(
+        name=arguments.suite,
+        suite=suite,
+        strategies=tuple(dict.fromkeys(arguments.strategy or suite.strategies)),
+        edges=tuple(dict.fromkeys(arguments.edge or suite.edges)),
+        cloud=arguments.cloud or suite.cloud,
+        trajectories=arguments.trajectories,
+    )
+
+
+def _finish(arguments: argparse.Namespace, config: BenchConfig, outcome: Outcome, path: Path) -> int:
+    from ec2_env.bench.compare import compare
+    from ec2_env.bench.report import make_report
+    from ec2_env.bench.table import as_csv, as_json, as_markdown, as_terminal
+
+    if outcome.stopped:
+        more = " with a higher --max-usd" if not outcome.interrupted else ""
+        print(
+            f"ec2-env: stopped: {outcome.stopped}. Episodes recorded in {path}: {outcome.totals.done:,}; left: {outcome.left:,}. "
+            f"Run the same command again{more} to go on",
+            file=sys.stderr,
+        )
+        if outcome.interrupted or not outcome.totals.done:
+            return 130 if outcome.interrupted else 1
+    report = make_report(config, outcome)
+    compared = compare(report) if arguments.compare else None
+    match arguments.format:
+        case "markdown":
+            text = as_markdown(report, compared)
+        case "csv":
+            text = as_csv(report)
+        case "json":
+            text = as_json(report, compared)
+        case _:
+            text = as_terminal(report, compared, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    print(text, end="")
+    if not arguments.quiet:
+        print(f"ec2-env: records are in {path / 'results.jsonl'}", file=sys.stderr)
+    return 1 if outcome.left or outcome.totals.errors else 0
+
+
+COMMAND = Command(help="Play a suite of episodes and print its table", add_arguments=_add_arguments, run=_run)
