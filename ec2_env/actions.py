@@ -180,7 +180,12 @@ def plain(value: Any) -> Any:
         ValueError: if it is nested deeper than `MAX_DEPTH`, larger than `MAX_ACTION_CHARS` (each value counts as one character at
             least), or holds what JSON cannot: other types, keys that are not text, infinite numbers, integers beyond 64 bits.
     """
-    return _plain(value, 0, [MAX_ACTION_CHARS])
+    try:
+        return _plain(value, 0, [MAX_ACTION_CHARS])
+    except _Unusable:
+        raise
+    except Exception as error:  # an object of a foreign class may raise anything when it is looked at
+        raise _Unusable(f"reading a value failed ({type(error).__name__})") from None
 
 
 def _plain(value: Any, depth: int, left: list[int]) -> Any:
