@@ -19,7 +19,7 @@ from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import BindableCloud, CloudMind, Message, Model, Reply, Usage
+from ec2_env.models.base import BindableCloud, CloudMind, Message, Model, Reply, Usage, tamed
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Progress
 from ec2_env.trace import CloudCall, Exposed
@@ -165,6 +165,7 @@ class Gateway:
         except EndpointError as error:
             return self._stopped(request, step, "failed", str(error), payload, broken=True)
         self.cache = cache
+        reply = reply if self.card.simulated else tamed(reply)
         return self._received(request, payload, reply, Usage(raw=raw, cached=cached), meter, step)
 
     @property

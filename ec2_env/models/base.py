@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from ec2_env.actions import MAX_ACTION_CHARS, clean, plain, shallow
 
 Message: TypeAlias = dict[str, Any]
 """A chat message in OpenAI's form: role, content, and for calls tool_calls / tool_call_id."""
@@ -39,6 +41,15 @@ class Reply:
     usage: Usage | None = None
     entropy: float | None = None
     thinking_tokens: int = 0
+
+
+def tamed(reply: Reply) -> Reply:
+    """Returns a reply of a foreign model as it can be kept and shown: no lone surrogates, no text beyond `MAX_ACTION_CHARS`.
+
+    A call that is not made of JSON values becomes an empty one, which is no call that any tool accepts.
+    """
+    calls = tuple(plain(call) if shallow(call) else {} for call in reply.calls[:1])
+    return replace(reply, text=clean(str(reply.text)[:MAX_ACTION_CHARS]), calls=calls)
 
 
 @dataclass(frozen=True, slots=True)
