@@ -13,7 +13,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Grader, Posted, Reported, gated, let_out, removed
+from ec2_env.checks import Booked, Grader, Posted, Reported, gated, let_out, removed, whole
 from ec2_env.task import SKIP, Check, Forbidden, Grading, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.mail import Mail, stamp
 from ec2_env.workspace.store import Change, Reaction, Workspace
@@ -139,10 +139,9 @@ def build(world: World) -> Plan:
 
     day, start, end = good
     here, there = moment(day, start), moment(day, start + shift)
-    lookalikes = {clock(m) for m in (start, start - shift, *(span[1] + shift for span in (wide, slip, near, noon, clash)))}
-    avoids = sorted(lookalikes - {clock(start + shift), clock(end + shift)})
-    event = booked(partner.email, world.me.email, here, moment(day, end))
-    confirmed = Posted(to={partner.email}, states=(there[:10], there[11:]), avoids=avoids)
+    event = Booked(here, moment(day, end), {partner.email}, world.me.email)
+    ends = (clock(end + shift),)
+    confirmed = whole(Posted(to={partner.email}, states=(there[:10], there[11:]), only=("date", "time"), allows=ends))
     values = {"who": partner.name, "firm": firm.name, "first": days[0].isoformat(), "last": days[1].isoformat()}
     return Plan(
         instruction=world.phrase(PHRASINGS, **values) + ENDING[language],
@@ -227,22 +226,6 @@ def answer(world: World, sender: Person, texts: list[tuple[str, str]]) -> Callab
             workspace.put("mail", mail)
 
     return effect
-
-
-def booked(partner: str, owner: str, start: str, end: str) -> Grader:
-    """Returns a grader for the event at its time, with the partner and at most the owner invited."""
-
-    def graded(state: Grading) -> float:
-        for index, change in state.unclaimed():
-            event = change.after
-            if change.table != "event" or change.kind != "added" or {*event.attendees} - {owner} != {partner}:
-                continue
-            if (event.start, event.end) == (start, end):
-                state.claimed.add(index)
-                return 1.0
-        return 0.0
-
-    return graded
 
 
 def asked(partner: str, times: int) -> Grader:
