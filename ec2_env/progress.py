@@ -44,4 +44,7 @@ class Progress(Protocol):
         """Fixes the random draws of one trial of the episode."""
         ...
 
-
+    @property
+    def minds(self) -> dict[str, Any]:
+        """The simulated models at work, by side: each registers itself, so that the other can take over from it."""
+        ...

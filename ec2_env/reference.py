@@ -19,7 +19,7 @@ from ec2_env.workspace.world import Language
 
 SEEDS = (0, 1, 2)
 """Train seeds whose mean price is the reference."""
-THINKING_TOKENS = 250
+THINKING_TOKENS = 340
 """Output tokens reckoned for each turn beside the call itself."""
 
 

@@ -23,8 +23,8 @@ class RewardWeights:
     """
 
     task: float = 1.0
-    cost: float = 0.25
-    privacy: float = 0.35
+    cost: float = 0.15
+    privacy: float = 0.25
 
     def __post_init__(self) -> None:
         for name in ("task", "cost", "privacy"):

@@ -68,6 +68,7 @@ class Session:
         """What an endpoint did wrong; the episode is then an infrastructure error."""
         self.invalid = 0
         """Calls that were malformed, unknown or refused by a tool's signature."""
+        self.minds: dict[str, Any] = {}
         self.gateway = Gateway(cloud, self, settings) if cloud is not None else None
         self.edge_model = edge
         self.edge: Model | EdgeMind | None = edge.bind_edge(self, cloud) if isinstance(edge, BindableEdge) else edge
@@ -81,6 +82,7 @@ class Session:
         other.__dict__.update(self.__dict__)
         other.workspace, other.meter = self.workspace.fork(), self.meter.fork()
         other.messages, other.records, other.events = list(self.messages), list(self.records), list(self.events)
+        other.minds = {}
         other.gateway = self.gateway.fork(other) if self.gateway is not None else None
         if self.edge is not self.edge_model and self.edge is not None:
             other.edge = self.edge.fork(other)  # type: ignore[union-attr]  # what is bound to an episode can be copied with it

@@ -61,7 +61,7 @@ def play(episode: Episode, change: Change | None = None) -> Played:
             step = solution.send(value)
         except StopIteration:
             break
-        except (LookupError, ValueError, TypeError, AttributeError):
+        except (LookupError, ValueError, TypeError, AttributeError, RuntimeError):
             if change is None:
                 raise
             break

@@ -1,12 +1,13 @@
-"""The simulated edge model of one episode: it walks the task's solution, errs, notices, asks, and follows advice.
+"""A simulated model at work in one episode: it walks the task's solution, errs, notices, asks, and follows advice.
 
-What it does wrong is done: a slip's calls run on the workspace, and it goes on believing what they returned.
+What it does wrong is done: a slip's calls run on the workspace, and it goes on believing what they returned. A call that fails is
+noticed at once, and tried again.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
@@ -18,6 +19,8 @@ from ec2_env.progress import Progress
 from ec2_env.prompts import ADVICE_MARK, PLAN_MARK
 from ec2_env.task import Step, toolbox
 
+TRIES = 3
+"""Failed tries after which it leaves a step out."""
 ADVISED_STEPS = 3
 """How many steps a piece of advice helps with, the one it names included."""
 PLANNED_SKILLS = frozenset({"planning", "exploration", "instruction"})
@@ -30,11 +33,16 @@ class Mind:
         profile: What the model is like.
         progress: The episode that it works in.
         better: Profile of the model whose plans and advice it may get; fixes how much they can lift it.
+        side: Which calls of the transcript are its own: "edge" or "cloud".
     """
 
-    def __init__(self, profile: Profile, progress: Progress, better: Profile | None = None) -> None:
+    def __init__(self, profile: Profile, progress: Progress, better: Profile | None = None, side: str = "edge") -> None:
         self.profile = profile
         self.progress = progress
+        self.side = side
+        progress.minds[side] = self
+        self.handicap: Callable[[Step], float] = _no_handicap
+        """Returns the logits lost at a step for what the model was not shown."""
         self.better = better or profile
         self.tracker = Tracker(progress.episode)
         self.walker: Walker | None = None
@@ -64,6 +72,7 @@ class Mind:
         other = Mind.__new__(Mind)
         other.__dict__.update(self.__dict__)
         other.progress = progress
+        progress.minds[self.side] = other
         other.tracker = self.tracker.fork()
         other.walker = self.walker.fork() if self.walker is not None else None
         return other
@@ -71,10 +80,14 @@ class Mind:
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Returns the next turn: one call, right or wrong."""
         self._catch_up()
-        named = self._heed(messages)
-        action = named or self._next_action()
+        action = self._heed(messages) or self._next_action()
         entropy = self.signals().entropy if logprobs else None
         return Reply(calls=(dump_action(action),), entropy=entropy, thinking_tokens=self._thinking())
+
+    def turn(self) -> ToolCall | Finish:
+        """Returns the next call, right or wrong, without looking at any message."""
+        self._catch_up()
+        return self._next_action()
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
         """Returns the signals for the next turn."""
@@ -103,9 +116,10 @@ class Mind:
         lift = 0.0
         if self.advised:
             lift = self.profile.advice_lift
-        elif self.planned and step.skill in PLANNED_SKILLS:
-            lift = self.profile.plan_lift
-        return logistic(own + lift * gap - (self.profile.style_penalty if self.stranger else 0.0))
+        elif self.planned:
+            lift = self.profile.plan_lift if step.skill in PLANNED_SKILLS else self.profile.plan_rest
+        lost = self.handicap(step) + (self.profile.style_penalty if self.stranger else 0.0)
+        return logistic(own + lift * gap - lost)
 
     # -- what happened since the last turn
 
@@ -116,18 +130,31 @@ class Mind:
         if not fresh:
             return
         self.synced = len(records)
-        mine = len(fresh) == 1 and fresh[0].by == "edge"
+        mine = len(fresh) == 1 and fresh[0].by == self.side
         self.stranger = not mine
         if not mine:
-            self.walker, self.queue, self.awaiting, self.astray, self.attempts = None, (), "", False, 0
+            self.queue, self.awaiting, self.attempts = (), "", 0
+            self._take_over(fresh[-1].by)
             return
         if self.queue:
             return
         if self.awaiting == "advance":
-            self._walker().advance(fresh[0].value)
-            self.attempts = 0
-            self.advised = max(0, self.advised - 1)
+            if fresh[0].ok:
+                self._walker().advance(fresh[0].value)
+                self.attempts = 0
+                self.advised = max(0, self.advised - 1)
+            else:
+                self.attempts += 1
         self.awaiting = ""
+
+    def _take_over(self, side: str) -> None:
+        """Goes on from where the other side stands: with a fresh look at everything, or on the other's course, errors included."""
+        other = self.progress.minds.get(side)
+        if other is None or other is self or self._draw("fresh look") < self.profile.fresh_look:
+            self.walker, self.astray = None, False
+            return
+        other._catch_up()
+        self.walker, self.astray = other._walker().fork(), other.astray
 
     def _heed(self, messages: Sequence[Message]) -> ToolCall | Finish | None:
         """Reads new plans and advice; returns the call that advice names, if it follows it."""
@@ -168,6 +195,9 @@ class Mind:
             step = self._walker().step
             if step is None:
                 return Finish(answer="I could not complete this.")
+            if self.attempts >= TRIES:
+                self._leave_out(step)
+                continue
             extra = self._curious()
             if extra is not None:
                 self.awaiting = ""
@@ -186,9 +216,17 @@ class Mind:
                 return self._from_queue()
             if isinstance(step.action, Finish):
                 return Finish()
-            imagined = toolbox(self.progress.episode.task.apps).run(self.progress.workspace.fork(), step.action)
-            self._walker().advance(imagined.value)
+            self._leave_out(step)
         return Finish(answer="I could not complete this.")
+
+    def _leave_out(self, step: Step) -> None:
+        """Goes on as if a step had been done."""
+        self.attempts, self.astray = 0, True
+        if isinstance(step.action, Finish):
+            self._walker().advance(None)
+            return
+        imagined = toolbox(self.progress.episode.task.apps).run(self.progress.workspace.fork(), step.action)
+        self._walker().advance(imagined.value)
 
     def _from_queue(self) -> ToolCall | Finish:
         first, self.queue = self.queue[0], self.queue[1:]
@@ -224,6 +262,10 @@ class Mind:
 
     def _draw(self, purpose: str) -> float:
         return uniform(*self._purpose(purpose))
+
+
+def _no_handicap(step: Step) -> float:
+    return 0.0
 
 
 def card_of(profile: Profile) -> ModelCard:

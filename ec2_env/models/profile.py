@@ -36,7 +36,9 @@ class Profile:
     instance_sd: float
     curiosity: float
     repair: float
+    fresh_look: float
     plan_lift: float
+    plan_rest: float
     advice_lift: float
     follow: float
     style_penalty: float

@@ -6,9 +6,11 @@ give. Whatever stands in for the cloud may use only what crossed to it: see `Sim
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
@@ -78,11 +80,12 @@ class SimulatedCloud:
         self.progress = progress
         self.hide: Callable[[str], str] | None = None
         self._tracker = Tracker(progress.episode)
+        self._worker = Mind(profile, progress, side="cloud")
 
     def fork(self, progress: Progress) -> SimulatedCloud:
         """Returns an independent copy that works in a copy of the episode."""
         other = SimulatedCloud(self.profile, progress)
-        other._tracker = self._tracker.fork()
+        other._tracker, other._worker = self._tracker.fork(), self._worker.fork(progress)
         return other
 
     @property
@@ -95,10 +98,16 @@ class SimulatedCloud:
         if role.startswith(PLAN):
             return Reply(text=self._plan(), thinking_tokens=self._thinking())
         payload = "\n".join(_texts(messages))
-        action = self._action(payload, any(message.get("role") == "tool" for message in messages))
+        transcript = any(message.get("role") == "tool" for message in messages)
         if role.startswith(ADVISE):
+            action = self._as_seen(self._advised(payload, transcript), payload, transcript)
             return Reply(text=f"Do this next: {action_text(action)}", thinking_tokens=self._thinking())
-        return Reply(calls=(dump_action(action),), thinking_tokens=self._thinking())
+        if transcript:
+            self._worker.handicap = partial(self._handicap, payload)
+            action = self._worker.turn()
+        else:
+            action = self._advised(payload, transcript)
+        return Reply(calls=(dump_action(self._as_seen(action, payload, transcript)),), thinking_tokens=self._thinking())
 
     def _plan(self) -> str:
         """Returns a plan in general terms; of the solution it tells only which tool comes first."""
@@ -109,35 +118,43 @@ class SimulatedCloud:
             "4. Compare dates and sources; the latest counts. 5. Act once. 6. Report what was asked."
         )
 
-    def _action(self, payload: str, transcript: bool) -> ToolCall | Finish:
+    def _advised(self, payload: str, transcript: bool) -> ToolCall | Finish:
+        """Returns what it takes to be the next call, right or wrong, looking at the episode afresh."""
         walker = self._tracker.update(self.progress) if transcript else Walker(self.progress.episode)
         step = walker.step
         if step is None:
             return Finish(answer="I could not complete this.")
         purpose = (self.progress.noise, self.profile.name, len(walker.sends), len(self.progress.records))
-        hidden = self._hidden(step, payload)
-        logit = ability_logit(self.profile, self.progress, step) - (self.profile.reason_penalty if hidden else 0.0)
+        logit = ability_logit(self.profile, self.progress, step) - self._handicap(payload, step)
         if uniform(*purpose, "success") < logistic(logit):
-            action = step.action
-        elif step.slips and (slip := step.slips[choose(len(step.slips), uniform(*purpose, "slip"))]):
-            action = slip[0]
-        else:
-            action = fumble(step.action, [], uniform(*purpose, "fumble"))
-        seen = _Seen(payload, self.progress.episode.units, self.hide, derives=transcript and not hidden, quotes=not transcript)
-        if isinstance(action, Finish):
-            return Finish(answer=seen.text(action.answer), data=seen.value(action.data))
-        return ToolCall(action.name, seen.value(action.arguments))
+            return step.action
+        if step.slips and (slip := step.slips[choose(len(step.slips), uniform(*purpose, "slip"))]):
+            return slip[0]
+        return fumble(step.action, [], uniform(*purpose, "fumble"))
 
-    def _hidden(self, step: Step, payload: str) -> bool:
-        """Says whether a value that the step has to reason about did not cross in the clear."""
+    def _handicap(self, payload: str, step: Step) -> float:
+        """Returns the logits lost if a value that the step has to reason about did not cross in the clear."""
+        return self.profile.reason_penalty if self._hidden(payload, step) else 0.0
+
+    def _hidden(self, payload: str, step: Step) -> bool:
         return any(
             unit.kind in step.reasons and unit.necessity == "reason" and unit.value not in payload
             for unit in self.progress.episode.units
         )
 
+    def _as_seen(self, action: ToolCall | Finish, payload: str, transcript: bool) -> ToolCall | Finish:
+        """Returns a call as somebody can utter it who has read nothing but the payload."""
+        hide = self.hide
+        reasoned = [unit.value for unit in self.progress.episode.units if unit.necessity == "reason"]
+        clear = transcript and (hide is None or all(hide(value) == value for value in reasoned))
+        seen = _Seen(payload, self.progress.episode.units, self.hide, derives=clear, quotes=not transcript)
+        if isinstance(action, Finish):
+            return Finish(answer=seen.text(action.answer), data=seen.value(action.data))
+        return ToolCall(action.name, seen.value(action.arguments))
+
     def _thinking(self) -> int:
         draw = normal(self.progress.noise, self.profile.name, "thinking", len(self.progress.records))
-        return round(self.profile.thinking_tokens * 2.718281828 ** (0.5 * draw))
+        return round(self.profile.thinking_tokens * math.exp(0.5 * draw))
 
 
 @dataclass(frozen=True, slots=True)
