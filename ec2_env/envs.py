@@ -272,7 +272,7 @@ class WorkspaceEnv(EpisodeEnv[Any]):
         return {
             "instruction": session.episode.instruction,
             "result": result,
-            "date": session.workspace.now.strftime("%Y-%m-%d %H:%M"),
+            "date": session.workspace.now.isoformat(" ", "minutes"),
             "steps_left": np.array(session.max_steps - session.step, np.float32),
             "budget_left": np.array(left, np.float32),
             "cloud_calls": np.array(session.meter.cloud_calls, np.float32),

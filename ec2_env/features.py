@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
@@ -37,10 +38,14 @@ NAMES = (
 )
 """Name of each feature, in order. All are scaled to about 0 to 1 and clipped to [-1, 5]; unknown signals are -1."""
 
-_PRIVATE = re.compile(
-    r"[\w.+-]+@[\w-]+\.[\w.]+|\+?\d[\d -]{7,}\d|[$¥€]\s?[\d,]+(?:\.\d+)?|[\d,]+(?:\.\d+)?元|\b[A-Z]{2}\d{2}[ \dA-Z]{10,}|(?:sk|pk)_\w{8,}"
-)
-"""A cheap detector of values that look private: addresses, long numbers, money, accounts, keys."""
+_LONG_NUMBER = re.compile(r"\d[\d -]{7,}\d")
+_SIGNS = ("@", "$", "¥", "€", "元", "sk_")
+
+
+@lru_cache(maxsize=20_000)
+def private_looking(text: str) -> int:
+    """Returns how many values in a text look private, counted cheaply: addresses, money, keys, and numbers of nine digits or more."""
+    return sum(map(text.count, _SIGNS)) + len(_LONG_NUMBER.findall(text))
 
 
 class Watcher:
@@ -72,7 +77,7 @@ class Watcher:
         family = session.gateway.card.family if session.gateway is not None else "o200k"
         for message in session.messages[self._read :]:
             text = message_text(message)
-            found = len(_PRIVATE.findall(text))
+            found = private_looking(text)
             self.tokens += count(text, family)
             self.private += found
             self._counts = (*self._counts, found)

@@ -6,14 +6,16 @@ Both environments are thin layers over this; whatever plays an episode goes thro
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from ec2_env.actions import Action, Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
 from ec2_env.cloud.gateway import Answer, CloudSettings, Gateway
 from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
-from ec2_env.models.base import BindableEdge, EdgeMind, Message, Model, Probing, Reply, Signals
+from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements
 from ec2_env.progress import Record
 from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
 from ec2_env.reward import privacy
@@ -71,7 +73,7 @@ class Session:
         self.minds: dict[str, Any] = {}
         self.gateway = Gateway(cloud, self, settings) if cloud is not None else None
         self.edge_model = edge
-        self.edge: Model | EdgeMind | None = edge.bind_edge(self, cloud) if isinstance(edge, BindableEdge) else edge
+        self.edge: Model | EdgeMind | None = bound_edge(edge, self, cloud)
         self._edge_read = 0
         self._signals: Signals | None = None
         self.result: dict[str, Any] | None = None
@@ -126,7 +128,7 @@ class Session:
         return result
 
     def _note(self, name: str, arguments: dict[str, Any], result: Result, by: By, wrote: bool = False) -> None:
-        text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str)
+        text = json_text(arguments)
         number = f"call_{len(self.records)}"
         made = {"id": number, "type": "function", "function": {"name": name, "arguments": text}}
         self.messages.append({"role": "assistant", "content": "", "tool_calls": [made]})
@@ -157,7 +159,7 @@ class Session:
     def note_cloud(self, request: InvokeCloud, answer: str) -> None:
         """Writes an agent's own `invoke_cloud` call and what it brought into the transcript."""
         number = f"cloud_{len(self.messages)}"
-        arguments = json.dumps(dump_action(request)["arguments"], ensure_ascii=False, separators=(",", ":"))
+        arguments = json_text(dump_action(request)["arguments"])
         made = {"id": number, "type": "function", "function": {"name": "invoke_cloud", "arguments": arguments}}
         self.messages.append({"role": "assistant", "content": "", "tool_calls": [made]})
         self.messages.append({"role": "tool", "tool_call_id": number, "content": answer})
@@ -168,8 +170,8 @@ class Session:
         """Returns the edge model's signals before this step; its probe is paid for once a step."""
         if self._signals is None:
             self._signals = Signals()
-            if isinstance(self.edge, Probing) and not self.ended:
-                self._signals = self.edge.probe(self.messages, self.tools.schemas_with_finish, 20)
+            if self.edge is not None and not self.ended and implements(type(self.edge), Probing):
+                self._signals = cast(Probing, self.edge).probe(self.messages, self.tools.schemas_with_finish, 20)
                 self._charge_edge(Reply(), probe=True)
         return self._signals
 
@@ -196,7 +198,7 @@ class Session:
         self._edge_read = len(self.messages)
         written = 1
         if not probe:
-            said = reply.text + "".join(json.dumps(call, ensure_ascii=False, default=str) for call in reply.calls)
+            said = reply.text + "".join(json_text(call) for call in reply.calls)
             written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
             self._edge_read += 1  # the call that it writes now is in its cache already
         took = latency_s(written, read, profile=EDGE_LATENCY)
@@ -271,6 +273,14 @@ class Session:
             "steps": self.step,
             "problem": ended.problem,
         }
+
+
+def json_text(value: Any) -> str:
+    """Returns a value as compact JSON text; what JSON has no form for is written as text."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return json.dumps(value, separators=(",", ":"), default=str)
 
 
 def first_call(reply: Reply) -> Action | Malformed:

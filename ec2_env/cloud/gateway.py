@@ -19,7 +19,7 @@ from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import BindableCloud, CloudMind, Message, Model, Reply, Usage, tamed
+from ec2_env.models.base import CloudMind, Message, Model, Reply, Usage, bound_cloud, tamed
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Progress
 from ec2_env.trace import CloudCall, Exposed
@@ -111,7 +111,7 @@ class Gateway:
         self.cache = PromptCache()
         self.calls = 0
         self._progress = progress
-        self._mind: CloudMind | None = model.bind_cloud(progress) if isinstance(model, BindableCloud) else None
+        self._mind: CloudMind | None = bound_cloud(model, progress)
         self._redactor: Redactor | None = None
         self._sent: frozenset[str] = frozenset()
         if self.card.price is None:

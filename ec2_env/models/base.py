@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ec2_env.actions import MAX_ACTION_CHARS, clean, plain, shallow
 
@@ -99,6 +99,12 @@ class Model(Protocol):
         ...
 
 
+@cache
+def implements(kind: type, protocol: type) -> bool:
+    """Says whether a class implements a protocol; remembered, because asking takes longer than a step of an episode."""
+    return issubclass(kind, protocol)
+
+
 @runtime_checkable
 class Probing(Protocol):
     """A model that can tell its signals without writing a whole turn."""
@@ -146,3 +152,15 @@ class EdgeMind(Model, Probing, Protocol):
     def fork(self, progress: Any) -> EdgeMind:
         """Returns an independent copy that works in a copy of the episode."""
         ...
+
+
+def bound_edge(model: Model | None, progress: Any, cloud: Model | None) -> Model | EdgeMind | None:
+    """Returns an edge model's side for one episode: itself, or what it binds."""
+    if model is not None and implements(type(model), BindableEdge):
+        return cast(BindableEdge, model).bind_edge(progress, cloud)
+    return model
+
+
+def bound_cloud(model: Model, progress: Any) -> CloudMind | None:
+    """Returns what a cloud model binds to one episode; None if it needs no binding."""
+    return cast(BindableCloud, model).bind_cloud(progress) if implements(type(model), BindableCloud) else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
@@ -281,12 +282,16 @@ def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
     discrimination * (ability + skill - difficulty - effects), with effects of the task (partly common to all models) and of the
     episode, as in item response theory.
     """
-    episode = progress.episode
-    common = normal("task", episode.name)
-    own = normal("task", episode.name, profile.name)
-    effect = profile.task_sd * (math.sqrt(profile.shared) * common + math.sqrt(1 - profile.shared) * own)
-    effect += profile.instance_sd * normal("instance", episode.key)
+    effect = effects(profile.name, profile.task_sd, profile.shared, profile.instance_sd, progress.episode.name, progress.episode.key)
     return profile.discrimination * (profile.ability + profile.skills[step.skill] - step.difficulty - effect)
+
+
+@lru_cache(maxsize=10_000)
+def effects(model: str, task_sd: float, shared: float, instance_sd: float, task: str, episode: str) -> float:
+    """Returns how much harder than average an episode is for a model, in logits of ability."""
+    common, own = normal("task", task), normal("task", task, model)
+    effect = task_sd * (math.sqrt(shared) * common + math.sqrt(1 - shared) * own)
+    return effect + instance_sd * normal("instance", episode)
 
 
 def logistic(logit: float) -> float:

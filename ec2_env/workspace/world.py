@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from ec2_env.errors import ConfigurationError
 from ec2_env.sensitive import KINDS, Necessity, SensitiveUnit
 from ec2_env.workspace import secrets, words
+from ec2_env.workspace.dice import Dice
 from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import apps
 
@@ -62,7 +62,7 @@ class World:
     """
 
     def __init__(self, key: str, language: Language, split: Split, variant: int = 0) -> None:
-        self.rng = random.Random(key)
+        self.rng = Dice(key)
         self.language: Language = language
         self.split = split
         self.variant = variant

@@ -170,7 +170,7 @@ def time_range(start: str, end: str) -> tuple[str, str]:
     first, last = parse_moment(start, "start"), parse_moment(end, "end")
     if not first < last:
         raise ToolError("end must be after start")
-    return first.strftime("%Y-%m-%d %H:%M"), last.strftime("%Y-%m-%d %H:%M")
+    return first.isoformat(" ", "minutes"), last.isoformat(" ", "minutes")
 
 
 def parse_moment(text: str, field: str) -> datetime:
@@ -200,8 +200,8 @@ class CalendarSeeder:
         event = Event(
             id=self.world.new_id("event"),
             title=title,
-            start=start.strftime("%Y-%m-%d %H:%M"),
-            end=(start + timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M"),
+            start=start.isoformat(" ", "minutes"),
+            end=(start + timedelta(minutes=minutes)).isoformat(" ", "minutes"),
             attendees=tuple(a if isinstance(a, str) else a.email for a in attendees),
             location=location,
             notes=notes,
@@ -214,8 +214,8 @@ class CalendarSeeder:
         row = Busy(
             id=self.world.new_id("busy"),
             email=person.email,
-            start=start.strftime("%Y-%m-%d %H:%M"),
-            end=(start + timedelta(minutes=minutes)).strftime("%Y-%m-%d %H:%M"),
+            start=start.isoformat(" ", "minutes"),
+            end=(start + timedelta(minutes=minutes)).isoformat(" ", "minutes"),
         )
         self.world.workspace.put("busy", row)
         return row

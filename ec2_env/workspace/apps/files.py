@@ -75,7 +75,7 @@ def write_file(workspace: Workspace, path: str, content: str) -> dict[str, Any]:
         path: Path of the file.
         content: Its new text.
     """
-    file = File(id=inside(path), content=content, modified=workspace.now.strftime("%Y-%m-%d %H:%M"))
+    file = File(id=inside(path), content=content, modified=workspace.now.isoformat(" ", "minutes"))
     workspace.put("file", file)
     return {"path": file.id, "characters": len(content)}
 
@@ -136,7 +136,7 @@ class FilesSeeder:
         """Puts a file into the workspace and returns it."""
         rng = self.world.rng
         moment = self.world.moment(-(rng.randrange(2, 90) if days_ago is None else days_ago))
-        file = File(id=inside(path), content=content, modified=moment.strftime("%Y-%m-%d %H:%M"))
+        file = File(id=inside(path), content=content, modified=moment.isoformat(" ", "minutes"))
         self.world.workspace.put("file", file)
         return file
 

@@ -245,7 +245,7 @@ def answer_subject(mail: Mail) -> str:
 
 
 def stamp(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M")
+    return moment.isoformat(" ", "minutes")
 
 
 class Mailbox(Row, frozen=True, kw_only=True):
