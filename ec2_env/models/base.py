@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ec2_env.actions import MAX_ACTION_CHARS, clean, plain, shallow
