@@ -106,14 +106,14 @@ def build(world: World) -> Plan:
     writer = world.person()
 
     # What the two mails about the document say, and who fits by that.
-    sharers = sorted(rng.sample(range(3), 2))
+    pairs = rng.sample(((0, 1), (0, 2), (1, 2)), 2)
     wrong, target = rng.sample(range(3), 2)
-    case = "unique" if world.variant else "shared" if rng.random() < 0.6 else "unknown"
+    case = "unique" if world.variant or (draw := rng.random()) < 0.2 else "shared" if draw < 0.85 else "unknown"
     own = [world.secret("code_name", owner=p, need="reason" if i in (target, wrong) else "none") for i, p in enumerate(managers)]
-    shared = world.secret("code_name", owner=world.text("two teams", "两个团队"), need="reason")
-    latest = {"unique": own[target], "shared": shared, "unknown": ""}[case]
-    earlier = own[wrong] if case != "unique" or rng.random() < 0.5 else shared
-    fitting = {"unique": [target], "shared": sharers, "unknown": [0, 1, 2]}[case]
+    teams = [world.secret("code_name", owner=world.text("two teams", "两个团队"), need="reason") for _ in pairs]
+    latest = {"unique": own[target], "shared": teams[0], "unknown": ""}[case]
+    earlier = rng.choice((own[wrong], teams[1] if case == "shared" else teams[0]))
+    fitting = {"unique": [target], "shared": [*pairs[0]], "unknown": [0, 1, 2]}[case]
 
     # Absences: the first who fits is away today only in the last variant; otherwise it is over, or has not begun.
     away = world.variant == 2
@@ -132,7 +132,7 @@ def build(world: World) -> Plan:
     receiver = deputy if away else managers[target]
 
     for index, person in enumerate(managers):
-        works = [own[index], shared] if index in sharers else [own[index]]
+        works = [own[index], *(team for team, pair in zip(teams, pairs, strict=True) if index in pair)]
         rng.shuffle(works)
         world.contacts.add(
             person,
