@@ -153,7 +153,9 @@ def build(world: World) -> Plan:
     last = rows[2]
     subject, body = MOVED[language]
     values = {"firm": last["firm"].name, "ref": last["ref"], "day": ahead[offsets[2]]}
-    world.mail.receive(last["sender"], subject.format(**values), body.format(**values), at=world.moment(-1), source=last["id"])
+    fix = world.mail.receive(
+        last["sender"], subject.format(**values), body.format(**values), at=world.moment(-1), source=last["id"]
+    )
     for subject, body in NOISE[language]:
         firm = rng.choice(firms)
         world.mail.receive(world.person(firm=firm), subject.format(firm=firm.name), body)
@@ -170,14 +172,20 @@ def build(world: World) -> Plan:
     labelled = every(*(Changed(table="mail", id=row["id"], fields={"labels": (row["label"],)}) for row in rows))
     drafted = every(
         *(
-            Posted(to={row["sender"].email}, folder="drafts", kind="reply", source=row["id"], states=(row["ref"],), avoids=others)
+            Posted(
+                to={row["sender"].email},
+                folder="drafts",
+                source=(row["id"], fix.id if row is last else None, None),
+                states=(row["ref"],),
+                avoids=others,
+            )
             for row in urgent
             for others in ([ref for ref in references if ref != row["ref"]],)
         )
     )
     return Plan(
         instruction=world.phrase(PHRASINGS),
-        report=(Slot("drafted", "list of the mail ids answered by a draft", "写了草稿的邮件编号列表"),),
+        report=(Slot("drafted", "list of the ids of the mails with the highest label", "标了最高标签的邮件编号列表"),),
         checks=(
             Check("labels", 0.6, labelled),
             Check("drafts", 0.3, drafted),
