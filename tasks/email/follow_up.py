@@ -151,7 +151,13 @@ def build(world: World) -> Plan:
     since = SINCE[world.language][min(world.variant, 1)].format(n=days)
     return Plan(
         instruction=world.phrase(PHRASINGS, since=since),
-        report=(Slot("reminders", 'mapping of each offer number to "sent" or "draft"', '各报价编号对应 "sent" 或 "draft"'),),
+        report=(
+            Slot(
+                "reminders",
+                'object from the number of each offer that you wrote a reminder for to "sent" or "draft"',
+                '对象:每份已写提醒的报价的编号对应 "sent" 或 "draft"',
+            ),
+        ),
         checks=(
             *(Check(f"reminder_{i + 1}", share, posted) for i, posted in enumerate(reminders)),
             Check("reports_reminders", 0.2, gated(ReportedMap("reminders", right), *reminders)),
@@ -195,7 +201,8 @@ def solve(today: str, days: int | None) -> Steps:
     days = days or int(DAYS.findall(rules_text)[0])
     sends = {tier: how in ("send", "直接发送") for tier, how in MODE.findall(rules_text)}
     limit = money_in(rules_text)[0]
-    table = yield Step(action=ToolCall("read_file", {"path": next(p for p in paths if "customers" in p)}), skill="exploration")
+    listing, *_ = [path for path in paths if "customers" in path]
+    table = yield Step(action=ToolCall("read_file", {"path": listing}), skill="exploration")
     customers = {domain: (tier, status) for _, domain, tier, status in ROW.findall(table["content"])}
     sent = yield Step(action=ToolCall("list_mail", {"folder": "sent"}), skill="exploration")
     inbox = yield Step(action=ToolCall("list_mail", {"folder": "inbox"}), skill="consistency")
