@@ -165,7 +165,8 @@ def build(world: World) -> Plan:
     path = f"notes/items_{rng.randrange(100, 1000)}.txt"
     listed = FileLines(path=path, rows=[(code, owners[code].name, due[code].isoformat()) for code in open_codes])
     others = [code for code in codes if code != soonest]
-    reminded = Posted(to={owners[soonest].email}, states=(soonest, due[soonest].isoformat()), avoids=others, attachments=())
+    facts = (soonest, due[soonest].isoformat())
+    reminded = Posted(to={owners[soonest].email}, states=facts, avoids=others, only=("date",), attachments=())
     request = world.phrase(PHRASINGS, topic=topic)
     return Plan(
         instruction=request + FORMAT[world.language].format(path=path),
