@@ -56,7 +56,8 @@ def build(world: World) -> Plan:
     high = round(low * world.rng.uniform(2.2, 4.0), 2)
     limit, above = world.rng.choice((low, high)), world.rng.random() < 0.5
     amount = world.near(limit, within=0.02, above=above)
-    lead, head, director = world.people(3, roles=world.text(("team lead", "head of department", "finance director"), ("组长", "部门主管", "财务总监")))
+    roles = world.text(("team lead", "head of department", "finance director"), ("组长", "部门主管", "财务总监"))
+    lead, head, director = world.people(3, roles=roles)
     approver = lead if amount <= low else head if amount <= high else director
     vendor = world.firm()
     clerk = world.person(firm=vendor)
@@ -66,17 +67,17 @@ def build(world: World) -> Plan:
     earlier = world.secret("amount", world.money(stale), owner=vendor)
     iban = world.secret("iban", owner=vendor)
 
-    names = {"lead": lead.name, "head": head.name, "director": director.name}
-    world.files.write("policies/invoice_approval.md", POLICY[world.language].format(low=world.money(low), high=world.money(high), **names))
+    values = {"low": world.money(low), "high": world.money(high)}
+    values |= {"lead": lead.name, "head": head.name, "director": director.name}
+    world.files.write("policies/invoice_approval.md", POLICY[world.language].format(**values))
     world.files.write("policies/travel.md", world.text("Book trains, not planes.", "优先乘坐火车。"))
     number = world.rng.randrange(1000, 9999)
     text = partial(BODY[world.language].format, number=number, iban=iban, vendor=vendor.name)
-    draft = world.mail.receive(
-        clerk, world.text(f"DRAFT invoice {number}", f"发票草稿{number}"), text(kind=world.text("Draft invoice", "发票草稿"), total=earlier), at=world.moment(-6)
-    )
-    invoice = world.mail.receive(
-        clerk, world.text(f"Invoice {number}", f"发票{number}"), text(kind=world.text("Invoice", "发票"), total=total), at=world.moment(-2)
-    )
+    kind = world.text("Draft invoice", "发票草稿")
+    subject = world.text(f"DRAFT invoice {number}", f"发票草稿{number}")
+    world.mail.receive(clerk, subject, text(kind=kind, total=earlier), at=world.moment(-6))
+    kind, subject = world.text("Invoice", "发票"), world.text(f"Invoice {number}", f"发票{number}")
+    invoice = world.mail.receive(clerk, subject, text(kind=kind, total=total), at=world.moment(-2))
     world.mail.noise(12, mentioning=vendor)
     for person in (lead, head, director):
         world.contacts.add(
@@ -119,7 +120,7 @@ def solve(vendor: str) -> Steps:
     )
     chain = approvers(policy["content"])
     amount = money_in(mail["body"])[0]
-    approver = next(name for limit, name in chain if amount <= limit)
+    approver, *_ = [name for limit, name in chain if amount <= limit]
     hits = yield Step(action=ToolCall("search_contacts", {"query": approver}), skill="exploration")
     card = yield Step(action=ToolCall("get_contact", {"contact_id": hits[0]["id"]}), skill="exploration")
     wrong = [name for _, name in chain if name != approver]
