@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import multiprocessing
 import signal
 import threading
@@ -285,9 +284,3 @@ def _whole(one: Played | Broken) -> Played:
         return one
     kind = one.message if one.expected else f"a defect, please report it:\n{one.message}"
     raise RunBroken(f"{one.episode}: {kind}")
-
-
-def read_gaps(path: Path) -> dict[str, dict[str, float]]:
-    """Returns the offline scores that a run folder holds, by edge model and `task/language`."""
-    found: dict[str, dict[str, float]] = json.loads((path / "gaps.json").read_text(encoding="utf-8"))
-    return found

@@ -54,7 +54,8 @@ def as_terminal(report: Report, compared: Comparison | None, *, color: bool) -> 
     head = ["strategy", *(heading for _, heading, _ in COLUMNS)]
     sections = [(heading, [_cells(summary) for summary in rows]) for heading, rows in report.sections]
     widths = _widths([head, *(row for _, rows in sections for row in rows)])
-    lines = [*_wrapped(report.title, bold, plain), *_wrapped(report.models, "", ""), "", f"{bold}{_line(head, widths)}{plain}"]
+    lines = [*_wrapped(report.title, bold, plain), *_wrapped(report.models, "", ""), ""]
+    lines += [f"{bold}{_over(widths)}{plain}", f"{bold}{_line(head, widths)}{plain}"]
     for heading, rows in sections:
         lines += [f"{dim}-- {heading} {'-' * max(0, sum(widths) + 2 * len(widths) - len(heading) - 6)}{plain}"]
         lines += [_line(row, widths) for row in rows]
@@ -62,6 +63,13 @@ def as_terminal(report: Report, compared: Comparison | None, *, color: bool) -> 
     if compared is not None:
         lines += ["", *_compared_lines(compared, bold, dim, plain)]
     return "\n".join([*lines, "", f"Reproduce: {report.command}"]) + "\n"
+
+
+def _over(widths: Sequence[int]) -> str:
+    """Returns the line above the headings: it says of which side the tokens, the money and the operations are."""
+    left = sum(widths[:4]) + 2 * 4
+    cloud, edge = sum(widths[4:8]) + 2 * 3, widths[8]
+    return " " * left + " cloud, per episode ".center(cloud, "-") + f"  {'edge':>{edge}}"
 
 
 def _compared_lines(compared: Comparison, bold: str, dim: str, plain: str) -> list[str]:
