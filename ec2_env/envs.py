@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -116,11 +117,12 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         language = options.get("language") or self.language
         languages = tasks.get(name).languages
         language = language or languages[int(pick * len(languages))]
-        number = options.get("seed", drawn_seed)
-        if isinstance(number, bool) or not isinstance(number, int):
-            raise ConfigurationError(f"reset option 'seed' is {number!r}, expected a whole number")
+        number, trial = options.get("seed", drawn_seed), options.get("trial", 0)
+        for option, value in (("seed", number), ("trial", trial)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise ConfigurationError(f"reset option {option!r} is {value!r}, expected a whole number")
         episode = build_episode(name, number, language, options.get("split") or self.split)  # type: ignore[arg-type]  # checked inside
-        session = self._start(episode, edge, int(options.get("trial", 0)))
+        session = self._start(episode, edge, trial)
         return {
             "task": name,
             "seed": episode.seed,
@@ -346,7 +348,7 @@ class DecisionEnv(EpisodeEnv[int]):
         if session.ended:
             raise gym.error.ResetNeeded("the episode has ended; call reset()")
         try:
-            decision = Decision(int(action))
+            decision = Decision(operator.index(action))
         except (TypeError, ValueError):
             raise ConfigurationError(f"decision is {action!r}, expected a whole number from 0 to {len(Decision) - 1}") from None
         session.events.append(Decided(session.step, int(decision)))

@@ -48,14 +48,18 @@ class CloudSettings:
     latency: LatencyProfile = field(default_factory=lambda: LatencyProfile(0.4, 20_000.0, 80.0))
 
     def __post_init__(self) -> None:
-        if not 0 <= self.outage_rate <= 1:
-            raise ConfigurationError(f"outage_rate is {self.outage_rate}, expected a share between 0 and 1")
+        if not _number(self.outage_rate) or not 0 <= self.outage_rate <= 1:
+            raise ConfigurationError(f"outage_rate is {self.outage_rate!r}, expected a share between 0 and 1")
         if self.redactor not in ("rules", "oracle", "none"):
             raise ConfigurationError(f"redactor is {self.redactor!r}, expected 'rules', 'oracle' or 'none'")
         for name in ("max_usd", "max_calls", "max_tokens"):
             value = getattr(self, name)
-            if value is not None and not value >= 0:
+            if value is not None and not (_number(value) and value >= 0):
                 raise ConfigurationError(f"{name} is {value!r}, expected a number of at least 0, or None for no cap")
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
 def cloud_settings(values: dict[str, Any]) -> CloudSettings:
