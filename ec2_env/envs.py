@@ -166,6 +166,16 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         cut = over and session.finish is None and not session.broken
         return self._reward(found), over and not cut, cut, info
 
+    def cut_off(self, reward: Any, info: dict[str, Any]) -> Any:
+        """Ends the episode from outside: grades it, completes `info` in place, returns the last reward with the grade."""
+        session = self._running()
+        session.end()
+        assert session.result is not None
+        graded = Terms(session.result["completion"], 0.0, 0.0)
+        info["reward_terms"] = {**info["reward_terms"], "task": graded.task}
+        info["result"] = session.result
+        return reward + self._reward(graded)
+
     def _reward(self, found: Terms) -> Any:
         return np.array(found.vector()) if self.reward_form == "vector" else found.scalar(self.weights)
 

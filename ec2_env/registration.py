@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gymnasium as gym
+from gymnasium.envs.registration import WrapperSpec
 
 from ec2_env.task import task_domains
 
 KINDS = {"": "ec2_env.envs:WorkspaceEnv", "Decision": "ec2_env.envs:DecisionEnv"}
 """Ending of the name, and the class."""
+CUTOFF = WrapperSpec("Cutoff", "ec2_env.cutoff:Cutoff", {})
+"""Grades what an outer time limit cuts off."""
 
 
 def camel(name: str) -> str:
@@ -30,4 +33,4 @@ def register() -> None:
         for ending, entry_point in KINDS.items():
             env_id = f"EC2/{name}{ending}-v0"
             if env_id not in gym.registry:
-                gym.register(env_id, entry_point=entry_point, kwargs=dict(settings))
+                gym.register(env_id, entry_point=entry_point, kwargs=dict(settings), additional_wrappers=(CUTOFF,))
