@@ -219,7 +219,7 @@ def action(rng: random.Random, tools: Mapping[str, Any], seen: list[str], slots:
     if draw < 0.14:
         return value(rng, seen)
     name: Any = rng.choice([*tools, "invoke_cloud", "finish"]) if rng.random() < 0.95 else value(rng, seen)
-    if name == "finish" and rng.random() < 0.8:
+    if isinstance(name, str) and name == "finish" and rng.random() < 0.8:
         name = "invoke_cloud"
     arguments = _arguments(rng, name, tools, seen, slots)
     if rng.random() < 0.05:
