@@ -27,10 +27,10 @@ PHRASINGS = {
     ),
     "zh": (
         "请跟进客户{since}没有答复的报价。",
-        "有些客户{since}没有回应我们的报价,请按跟进制度提醒他们。",
-        "查看已发出的报价,凡是{since}没有回音的客户都要催一下;注意哪些直接发、哪些只存草稿。",
-        "哪些报价{since}没有得到回复?请按跟进制度写提醒邮件。",
-        "该提醒客户了:{since}没有回复报价的客户,按 policies 文件夹里的规定写提醒。",
+        "有些客户{since}没有回应我们的报价，请按跟进制度提醒他们。",
+        "查看已发出的报价，凡是{since}没有回音的客户都要催一下；注意哪些直接发、哪些只存草稿。",
+        "哪些报价{since}没有得到回复？请按跟进制度写提醒邮件。",
+        "该提醒客户了：{since}没有回复报价的客户，按 policies 文件夹里的规定写提醒。",
         "请处理那些{since}没有答复的报价的提醒邮件。",
     ),
 }
@@ -48,34 +48,34 @@ POLICY = {
         "- A reminder goes to the person who got the offer. It quotes the number and the total of that offer and of no other.\n"
     ),
     "zh": (
-        "# 报价跟进制度\n\n{note}- 自我方最后一封邮件以来,该公司没有任何人来信,且该邮件发出已满"
-        "{days}个自然日,即应跟进。如任务另有天数要求,以任务为准。\n"
+        "# 报价跟进制度\n\n{note}- 自我方最后一封邮件以来，该公司没有任何人来信，且该邮件发出已满"
+        "{days}个自然日，即应跟进。如任务另有天数要求，以任务为准。\n"
         "- 状态为“已流失”或“勿联系”的客户一律不得联系。“休眠”客户与“正常”客户同等对待。\n"
-        "- 等级{first}:直接发送提醒。\n- 等级{second}:提醒只存草稿。\n"
-        "- 不论等级,报价总额超过{limit}的只存草稿。\n- 提醒发给收到报价的人,写明该报价的编号和总额,不提其他报价。\n"
+        "- 等级{first}：直接发送提醒。\n- 等级{second}：提醒只存草稿。\n"
+        "- 不论等级，报价总额超过{limit}的只存草稿。\n- 提醒发给收到报价的人，写明该报价的编号和总额，不提其他报价。\n"
     ),
 }
 OFFER = {
     "en": "Hello {name},\n\nthank you for your inquiry. Our offer {number} comes to {price} in total.\n\nKind regards",
-    "zh": "{name}您好:\n\n感谢询价。我方报价{number},总额{price}。\n\n此致",
+    "zh": "{name}您好：\n\n感谢询价。我方报价{number}，总额{price}。\n\n此致",
 }
 INQUIRY = {
     "en": ("Request for an offer", "Could you make us an offer for the usual items?"),
-    "zh": ("询价", "能否就常用品给我们报个价?"),
+    "zh": ("询价", "能否就常用品给我们报个价？"),
 }
 ANSWERS = {
     "en": (
         ("Your offer", "Thanks, we are looking at it and will decide soon."),
         ("Question about delivery", "Is delivery included in your price?"),
     ),
-    "zh": (("关于报价", "谢谢,我们正在研究,很快决定。"), ("交货问题", "你们的价格含运费吗?")),
+    "zh": (("关于报价", "谢谢，我们正在研究，很快决定。"), ("交货问题", "你们的价格含运费吗？")),
 }
 LATER = {
     "en": ("An addition", "Hello {name}, for your planning: we deliver on workdays only."),
-    "zh": ("补充说明", "{name}您好,供参考:我们只在工作日送货。"),
+    "zh": ("补充说明", "{name}您好，供参考：我们只在工作日送货。"),
 }
 ROW = re.compile(r"^- (.+?) \| (\S+) \| (\S+) \| ([^|]+?) \|", re.MULTILINE)
-MODE = re.compile(r"(?:Tier |等级)(\w+)[::] ?(send|save|直接发送|提醒只存草稿)")
+MODE = re.compile(r"(?:Tier |等级)(\w+)[:\uff1a] ?(send|save|直接发送|提醒只存草稿)")
 DAYS = re.compile(r"(\d+)(?: calendar days|个自然日)")
 MONEY = re.compile(r"\$([\d,]+\.\d\d)|([\d,]+\.\d\d)元")
 NUMBER = re.compile(r"[A-Z]-\d{4}")
@@ -93,7 +93,7 @@ def build(world: World) -> Plan:
     world.files.write("policies/follow_up.md", policy.format(note="", days=default, **terms_of))
     stale = {"first": tiers[1], "second": tiers[0], "limit": world.money(limit * 2)}
     earlier = days + rng.choice((-2, 3))
-    note = text("Outdated: replaced by policies/follow_up.md\n\n", "已作废:由 policies/follow_up.md 取代\n\n")
+    note = text("Outdated: replaced by policies/follow_up.md\n\n", "已作废：由 policies/follow_up.md 取代\n\n")
     world.files.write("policies/archive/follow_up.md", policy.format(note=note, days=earlier, **stale), days_ago=200)
 
     letter = rng.choice("BHKQT")
@@ -155,7 +155,7 @@ def build(world: World) -> Plan:
             Slot(
                 "reminders",
                 'object from the number of each offer that you wrote a reminder for to "sent" or "draft"',
-                '对象:每份已写提醒的报价的编号对应 "sent" 或 "draft"',
+                '对象：每份已写提醒的报价的编号对应 "sent" 或 "draft"',
             ),
         ),
         checks=(
@@ -251,7 +251,7 @@ def sort_out(customers: dict[str, Any], sent: list[Any], inbox: list[Any], today
 def reminder(to: list[str], number: str, price: str, send: bool) -> ToolCall:
     """Returns the call that sends or drafts a reminder."""
     if "元" in price:
-        subject, body = f"提醒:报价{number}", f"您好,我方报价{number}(总额{price})还在等您的答复。"
+        subject, body = f"提醒：报价{number}", f"您好，我方报价{number}（总额{price}）还在等您的答复。"
     else:
         subject, body = f"Our offer {number}", f"Hello, may we remind you of our offer {number} over {price}?"
     return ToolCall("send_mail" if send else "draft_mail", {"to": to, "subject": subject, "body": body})
