@@ -24,11 +24,11 @@ PHRASINGS = {
         "Route {vendor}'s invoice to its approver, please.",
     ),
     "zh": (
-        "{vendor}的发票到了,请转给有审批权限的人。",
-        "请按审批制度,把{vendor}的最终发票转发给正确的审批人。",
-        "{vendor}给我们开了账单。查清谁有权批准,只转给那个人。",
-        "能把{vendor}的发票送去审批吗?规定在 policies 文件夹里。",
-        "有一张{vendor}的发票在等处理,审批制度写明由谁决定,请转给他。",
+        "{vendor}的发票到了，请转给有审批权限的人。",
+        "请按审批制度，把{vendor}的最终发票转发给正确的审批人。",
+        "{vendor}给我们开了账单。查清谁有权批准，只转给那个人。",
+        "能把{vendor}的发票送去审批吗？规定在 policies 文件夹里。",
+        "有一张{vendor}的发票在等处理，审批制度写明由谁决定，请转给他。",
         "请把{vendor}的发票转给它的审批人。",
     ),
 }
@@ -39,13 +39,14 @@ POLICY = {
         "- above {high}: {director} (finance director)\n"
     ),
     "zh": (
-        "# 发票审批制度\n\n以最终发票的总额为准,草稿不算。\n\n"
-        "- 不超过{low}(含):{lead}(组长)\n- 超过该数且不超过{high}(含):{head}(部门主管)\n- 超过{high}:{director}(财务总监)\n"
+        "# 发票审批制度\n\n以最终发票的总额为准，草稿不算。\n\n"
+        "- 不超过{low}（含）：{lead}（组长）\n- 超过该数且不超过{high}（含）：{head}（部门主管）\n"
+        "- 超过{high}：{director}（财务总监）\n"
     ),
 }
 BODY = {
     "en": "Dear customer,\n\n{kind} no. {number}\nServices as agreed.\nTotal: {total}\nPlease pay to {iban}.\n\n{vendor}",
-    "zh": "您好:\n\n{kind} 编号{number}\n服务内容如约定。\n总额:{total}\n请付款至{iban}。\n\n{vendor}",
+    "zh": "您好：\n\n{kind} 编号{number}\n服务内容如约定。\n总额：{total}\n请付款至{iban}。\n\n{vendor}",
 }
 MONEY = re.compile(r"\$([\d,]+\.\d\d)|([\d,]+\.\d\d)元")
 
@@ -92,7 +93,7 @@ def build(world: World) -> Plan:
         instruction=world.phrase(PHRASINGS, vendor=vendor.name),
         report=(
             Slot("approver", "full name of the approver", "审批人全名"),
-            Slot("amount", "total of the invoice, a number", "发票总额,数字"),
+            Slot("amount", "total of the invoice, a number", "发票总额，数字"),
         ),
         checks=(
             Check("forwarded_to_approver", 0.6, forwarded),
@@ -150,8 +151,8 @@ def approvers(policy: str) -> list[tuple[float, str]]:
     lines = [line for line in policy.splitlines() if line.startswith("- ")]
     chain: list[tuple[float, str]] = []
     for index, line in enumerate(lines):
-        name = re.split(r"[::]\s*", line)[1]
-        name = re.split(r"\s*[((]", name)[0]
+        name = re.split(r"[:\uff1a]\s*", line)[1]
+        name = re.split(r"\s*[(\uff08]", name)[0]
         chain.append((money_in(line)[-1] if index < len(lines) - 1 else float("inf"), name))
     return chain
 
