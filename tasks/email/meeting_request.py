@@ -28,12 +28,12 @@ PHRASINGS = {
         "Please sort out when we meet {guest}; policies/meetings.md has the rules.",
     ),
     "zh": (
-        "{guest}来信约会面,请按 policies/meetings.md 的规定答复。",
+        "{guest}来信约会面，请按 policies/meetings.md 的规定答复。",
         "请按 policies/meetings.md 处理{guest}的会面请求。",
         "请依 policies/meetings.md 给{guest}找个时间并回信。",
-        "能把{guest}想约的会定下来吗?做法见 policies/meetings.md。",
-        "收件箱里有{guest}的会面请求,请照 policies/meetings.md 办理。",
-        "请安排好我们与{guest}的会面,规则在 policies/meetings.md。",
+        "能把{guest}想约的会定下来吗？做法见 policies/meetings.md。",
+        "收件箱里有{guest}的会面请求，请照 policies/meetings.md 办理。",
+        "请安排好我们与{guest}的会面，规则在 policies/meetings.md。",
     ),
 }
 RULES = {
@@ -49,22 +49,22 @@ RULES = {
     ),
     "zh": (
         "# 会面\n\n"
-        "- 会面须在{open}-{close}之内,避开午休{lunch}-{back},周一至周五,且不在 policies/holidays.md 所列日期。\n"
-        "  可以与别的日程首尾相接,但不得重叠。\n"
+        "- 会面须在{open}-{close}之内，避开午休{lunch}-{back}，周一至周五，且不在 policies/holidays.md 所列日期。\n"
+        "  可以与别的日程首尾相接，但不得重叠。\n"
         "- 我和请求里点名的每位同事都要有空。我自己标题为“暂定”的日程不算占用。\n"
-        "- 客人事后更改时长的,以新时长为准。\n"
-        "- 提议的时段有一个合适:创建日程,参加者为客人和点名的同事,并回复客人。\n"
-        "- 都不合适:不创建日程;回信提出从明天起最早的、整点或半点开始且大家都合适的时间。\n"
-        "- 回信只写那一个时段的日期(YYYY-MM-DD)和开始时间(HH:MM)。\n"
+        "- 客人事后更改时长的，以新时长为准。\n"
+        "- 提议的时段有一个合适：创建日程，参加者为客人和点名的同事，并回复客人。\n"
+        "- 都不合适：不创建日程；回信提出从明天起最早的、整点或半点开始且大家都合适的时间。\n"
+        "- 回信只写那一个时段的日期（YYYY-MM-DD）和开始时间（HH:MM）。\n"
     ),
 }
 REQUEST = {
     "en": "Can I meet you with {a} and {b} for {length} minutes: {slots}? It is about {terms} and {price}.\n\n{guest}, {phone}",
-    "zh": "想与您、{a}和{b}会面{length}分钟,时间可选:{slots}。要谈的是{terms}以及{price}。\n\n{guest},{phone}",
+    "zh": "想与您、{a}和{b}会面{length}分钟，时间可选：{slots}。要谈的是{terms}以及{price}。\n\n{guest}，{phone}",
 }
 CHANGE = {
     "en": "A correction: we need {length} minutes.\n\n{guest}",
-    "zh": "更正一下:需要{length}分钟。\n\n{guest}",
+    "zh": "更正一下：需要{length}分钟。\n\n{guest}",
 }
 PRIVATE = {
     "en": (("Doctor", "health"), ("Staff talk", "hr_case"), ("Call", "phone"), ("Bank", "iban")),
@@ -174,7 +174,7 @@ def build(world: World) -> Plan:
         report=(
             Slot("status", '"booked" or "proposed"', "booked 或 proposed"),
             Slot("start", "YYYY-MM-DD HH:MM", "YYYY-MM-DD HH:MM"),
-            Slot("minutes", "length, a number", "时长,数字"),
+            Slot("minutes", "length, a number", "时长，数字"),
         ),
         checks=checks,
         forbidden=(Forbidden("private_notes_leave", let_out([unit.value for unit in world.units if unit.kind in NOTES])),),
