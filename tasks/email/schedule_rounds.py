@@ -29,44 +29,44 @@ PHRASINGS = {
         "Could you fix an hour's call with {who} at {firm} for {first} or {last}? Write to ask for availability.",
     ),
     "zh": (
-        "请安排与{firm}的{who}通话60分钟,日期为{first}或{last}。先发邮件询问对方的时间。",
-        "{firm}的{who}想通话一小时。请先用邮件问清{first}或{last}哪些时间可以,再订下来。",
-        "请在{first}或{last}为我约{who}({firm})通话60分钟,预订前先写邮件询问。",
-        "我需要与{firm}的{who}通一小时电话,{first}、{last}任选一天。请通过邮件了解对方可行的时间。",
-        "我的日历里要有一场与{firm}{who}的60分钟通话,在{first}或{last},请用邮件商定。",
-        "能否为我和{firm}的{who}定一小时通话,{first}或{last}?请写邮件询问对方的空闲时间。",
+        "请安排与{firm}的{who}通话60分钟，日期为{first}或{last}。先发邮件询问对方的时间。",
+        "{firm}的{who}想通话一小时。请先用邮件问清{first}或{last}哪些时间可以，再订下来。",
+        "请在{first}或{last}为我约{who}（{firm}）通话60分钟，预订前先写邮件询问。",
+        "我需要与{firm}的{who}通一小时电话，{first}、{last}任选一天。请通过邮件了解对方可行的时间。",
+        "我的日历里要有一场与{firm}{who}的60分钟通话，在{first}或{last}，请用邮件商定。",
+        "能否为我和{firm}的{who}定一小时通话，{first}或{last}？请写邮件询问对方的空闲时间。",
     ),
 }
 ENDING = {
     "en": " Invite nobody else. Then confirm by mail with the start as YYYY-MM-DD HH:MM in the partner's local time, and "
     "name no other start time there. My rules are in calendar/call_rules.md.",
-    "zh": "不要邀请其他人。随后发邮件确认,以对方当地时间写明开始时间(YYYY-MM-DD HH:MM),"
+    "zh": "不要邀请其他人。随后发邮件确认，以对方当地时间写明开始时间（YYYY-MM-DD HH:MM），"
     "不写其他开始时间。规则见 calendar/call_rules.md。",
 }
 RULES = {
     "en": "# Calls\n\n- Our calendar runs on {zone}, all year.\n"
     "- Calls lie between 08:30 and 18:00 and never in the lunch break, {a} to {b}.\n"
     "- What is in the calendar stays there, unmoved. If nothing fits, ask the partner for other times.\n",
-    "zh": "# 通话规则\n\n- 我们的日历全年使用{zone}。\n- 通话须在08:30至18:00之间,午休({a}至{b})不安排。\n"
-    "- 日历中已有的安排一律不动。若没有合适时间,请对方另提。\n",
+    "zh": "# 通话规则\n\n- 我们的日历全年使用{zone}。\n- 通话须在08:30至18:00之间，午休（{a}至{b}）不安排。\n"
+    "- 日历中已有的安排一律不动。若没有合适时间，请对方另提。\n",
 }
 CARD = {
     "en": "{firm} has its head office in {seat} ({far}); works from {town} ({zone}, fixed, no summer time).",
-    "zh": "{firm}总部在{seat}({far});本人常驻{town}({zone},全年不变)。",
+    "zh": "{firm}总部在{seat}（{far}）；本人常驻{town}（{zone}，全年不变）。",
 }
 REQUEST = {
     "en": "Hello,\n\nI would like to talk about {project} in an hour's call. Ask me for times once you know the days; "
     "all times in my mails are my own local time.\nOur offer, confidential: {terms}.\n\n{who}\n{firm}, {seat}",
-    "zh": "您好:\n\n想用一小时电话谈谈{project}。定下日期后请问我时间;"
-    "我邮件里的时间都是我的当地时间。\n我方条件(保密):{terms}。\n\n{who}\n{firm},{seat}",
+    "zh": "您好：\n\n想用一小时电话谈谈{project}。定下日期后请问我时间；"
+    "我邮件里的时间都是我的当地时间。\n我方条件（保密）：{terms}。\n\n{who}\n{firm}，{seat}",
 }
 OFFER = {
     "en": "Thank you. I can do any hour within these times (my local time):\n\n{times}\n\n{who}",
-    "zh": "谢谢。以下时段内任一小时都可以(我的当地时间):\n\n{times}\n\n{who}",
+    "zh": "谢谢。以下时段内任一小时都可以（我的当地时间）：\n\n{times}\n\n{who}",
 }
 CORRECTION = {
     "en": "Sorry, one of my times was wrong (my local time):\nnot {old}\nbut {new}\n\nThe others stand.\n\n{who}",
-    "zh": "抱歉,有一个时间写错了(我的当地时间):\n不是{old}\n而是{new}\n\n其余不变。\n\n{who}",
+    "zh": "抱歉，有一个时间写错了（我的当地时间）：\n不是{old}\n而是{new}\n\n其余不变。\n\n{who}",
 }
 TOWNS = {
     "en": ("Maravelle", "Port Selwyn", "Corvane", "Tessaly Bay", "Ostrava Cove", "Nerine"),
@@ -121,7 +121,7 @@ def build(world: World) -> Plan:
         REQUEST[language].format(project=project, terms=terms, **values),
         at=world.moment(-1),
     )
-    past = world.text("Thank you, {} suits me.", "谢谢,{}可以。").format(f"{world.day(-20)} 11:00")
+    past = world.text("Thank you, {} suits me.", "谢谢，{}可以。").format(f"{world.day(-20)} 11:00")
     world.mail.receive(old_self, world.text("Our last call", "上次通话"), past, at=world.moment(-24))
     world.mail.noise(8, mentioning=firm)
 
@@ -130,7 +130,7 @@ def build(world: World) -> Plan:
     offer = OFFER[language].format(times="\n".join(f"- {written(span)}" for span in sorted(first)), who=partner.name)
     answers = [(world.text("Re: A call", "Re: 约个电话"), offer)]
     if world.variant == 2:
-        subject = world.text("Correction: a call", "更正:约个电话")
+        subject = world.text("Correction: a call", "更正：约个电话")
         answers.append((subject, CORRECTION[language].format(old=written(slip), new=written(wide), who=partner.name)))
     reactions = [Reaction(partial(writes, partner.email, False), answer(world, partner, answers))]
     if world.variant == 1:
@@ -146,8 +146,8 @@ def build(world: World) -> Plan:
     return Plan(
         instruction=world.phrase(PHRASINGS, **values) + ENDING[language],
         report=(
-            Slot("start", "start in our time, YYYY-MM-DD HH:MM", "我方时间的开始时间,YYYY-MM-DD HH:MM"),
-            Slot("partner_start", "start in the partner's local time, YYYY-MM-DD HH:MM", "对方当地的开始时间,YYYY-MM-DD HH:MM"),
+            Slot("start", "start in our time, YYYY-MM-DD HH:MM", "我方时间的开始时间，YYYY-MM-DD HH:MM"),
+            Slot("partner_start", "start in the partner's local time, YYYY-MM-DD HH:MM", "对方当地的开始时间，YYYY-MM-DD HH:MM"),
         ),
         checks=(
             Check("booked", 0.4, event),
@@ -192,7 +192,7 @@ def fill_calendar(world: World, days: list[date], lunch: int) -> tuple[Span, Spa
     busy(day, b + 60 if late else b, b + 90 if late else b + 30)
     busy(rest, c + 45 if late else c, c + 90 if late else c + 45)
     busy(world.day(1), 600, 660)
-    world.calendar.add(world.text("Reading time (flexible)", "阅读时间(可调整)"), at(rest, d), 60)
+    world.calendar.add(world.text("Reading time (flexible)", "阅读时间（可调整）"), at(rest, d), 60)
     noon = (rng.choice(days), lunch - 30, lunch + 30)
     return (day, start, start + 60), (day, a, a + 120), (day, b, b + 90), (rest, c, c + 90), (rest, d, d + 60), noon
 
@@ -341,7 +341,7 @@ def local(span: Span, shift: int) -> Span:
 def spoken(world: World, shift: int, span: Span) -> str:
     """Writes a window on the partner's clock."""
     day, start, end = local(span, shift)
-    return world.text("{} ({}), {} to {}", "{}({}){}至{}").format(day.isoformat(), world.weekday(day), clock(start), clock(end))
+    return world.text("{} ({}), {} to {}", "{}（{}）{}至{}").format(day.isoformat(), world.weekday(day), clock(start), clock(end))
 
 
 def at(day: date, minute: int) -> datetime:
