@@ -258,8 +258,8 @@ def _full_instruction(plan: Plan, world: World) -> str:
     day = world.today
     if world.language == "zh":
         slots = ",".join(f'"{slot.key}": <{slot.zh}>' for slot in plan.report)
-        ending = f"完成后调用 finish,data 为 {{{slots}}}。" if plan.report else "完成后调用 finish。"
-        return f"今天是{day.isoformat()},{world.weekday(day)}。{plan.instruction}\n{ending}"
+        ending = f"完成后调用 finish，data 为 {{{slots}}}。" if plan.report else "完成后调用 finish。"
+        return f"今天是{day.isoformat()}，{world.weekday(day)}。{plan.instruction}\n{ending}"
     slots = ", ".join(f'"{slot.key}": <{slot.en}>' for slot in plan.report)
     ending = f"When done, call finish with data = {{{slots}}}." if plan.report else "When done, call finish."
     return f"Today is {world.weekday(day)}, {day.isoformat()}. {plan.instruction}\n{ending}"

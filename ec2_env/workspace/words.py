@@ -90,7 +90,7 @@ CONTRACT_TERMS = {
         "exclusive supply until {m} units with a {n}% penalty",
         "payment in {m} days with {n}% discount for early payment",
     ),
-    "zh": ("超过{m}件返利{n}%,每年续签", "独家供货至{m}件,违约金{n}%", "账期{m}天,提前付款优惠{n}%"),
+    "zh": ("超过{m}件返利{n}%，每年续签", "独家供货至{m}件，违约金{n}%", "账期{m}天，提前付款优惠{n}%"),
 }
 WEEKDAYS = {
     "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
