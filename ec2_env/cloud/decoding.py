@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote
 
-from ec2_env.cloud.folding import Piece, View
+from ec2_env.cloud.folding import Piece, View, unblocked
 
 MAX_DEPTH = 3
 """Encodings inside encodings are undone this many times."""
@@ -71,7 +71,7 @@ def _replaced(view: View, form: str, pattern: re.Pattern[str], decode: Callable[
         begin, end = match.span()
         for part, piece in (
             (view.text[last:begin], Piece(size, last, begin, True)),
-            (decode(match[0]), Piece(size + begin - last, begin, end, False)),
+            (unblocked(decode(match[0])), Piece(size + begin - last, begin, end, False)),
         ):
             if part:
                 parts.append(part)
@@ -86,7 +86,7 @@ def _replaced(view: View, form: str, pattern: re.Pattern[str], decode: Callable[
 
 def _decoded(view: View, form: str, start: int, end: int, text: str | None) -> Iterator[View]:
     if text:
-        yield View(text, view.form or form, view, (Piece(0, start, end, False),))
+        yield View(unblocked(text), view.form or form, view, (Piece(0, start, end, False),))
 
 
 def _unescape(run: str) -> str:

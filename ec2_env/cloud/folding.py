@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 BLOCK = "\x1e"
 """Stands where a placeholder was. It survives folding, so that no match reaches across a placeholder."""
+_NO_BLOCK = "\x1f"
+"""Stands for a `BLOCK` that was in a text from the start. Folding drops it like any other control character."""
 
 PLACEHOLDER = re.compile(r"\[[A-Z][A-Z_]*_\d+\]")
 """What redaction leaves in place of a value, such as [PHONE_001]. It never counts as exposure."""
@@ -64,6 +66,11 @@ def fold_offsets(text: str) -> list[int]:
     if text.isascii():
         return list(compress(range(len(text)), text.encode().translate(_KEPT)))
     return [index for index, folded in enumerate(map(_FOLDS.__getitem__, text)) for _ in folded]
+
+
+def unblocked(text: str) -> str:
+    """Returns `text`, equally long, without the character that this module reserves for itself."""
+    return text.replace(BLOCK, _NO_BLOCK)
 
 
 def without_placeholders(text: str) -> str:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from ec2_env.cloud.folding import fold, fold_offsets
+import msgspec
+
+from ec2_env.cloud.folding import fold, fold_offsets, unblocked
 from ec2_env.cloud.numerals import chinese_words, date_forms, digit_forms, english_words, main_number, parse_date
 from ec2_env.sensitive import SensitiveUnit
 
@@ -104,6 +106,7 @@ def is_cjk(text: str) -> bool:
 
 def patterns_of(index: int, unit: SensitiveUnit) -> list[Pattern]:
     """Returns the patterns of a unit, best level first, without repetitions."""
+    unit = msgspec.structs.replace(unit, value=unblocked(unit.value))
     folded = fold(unit.value)
     if not folded:
         return []
@@ -119,7 +122,7 @@ def patterns_of(index: int, unit: SensitiveUnit) -> list[Pattern]:
 
 def fragments_of(index: int, unit: SensitiveUnit) -> Fragments | None:
     """Returns which parts of a unit's value count, or None if only the whole does."""
-    folded = fold(unit.value)
+    folded = fold(unblocked(unit.value))
     size = len(folded)
     if unit.kind in NUMBERED_KINDS and size >= 8:
         code = size - len(_national(folded)) if unit.kind == "phone" and unit.value.lstrip().startswith("+") else 0

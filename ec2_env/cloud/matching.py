@@ -12,7 +12,7 @@ import ahocorasick_rs
 from ec2_env.cloud.amounts import Amounts, Hit
 from ec2_env.cloud.conditions import inside_number, satisfied, tight, word
 from ec2_env.cloud.decoding import decoded_views
-from ec2_env.cloud.folding import View, fold
+from ec2_env.cloud.folding import BLOCK, View, fold, unblocked
 from ec2_env.cloud.forms import FULL, MOST, Fragments, Pattern, fragments_of, is_cjk, patterns_of
 from ec2_env.sensitive import SensitiveUnit
 
@@ -59,7 +59,7 @@ class Matcher:
         """Returns all hits and parts in `text`; the answer is remembered for a while."""
         known = self._young.get(text) or self._old.get(text)
         if known is None:
-            known = self._search(text, every=False)
+            known = self._search(unblocked(text), every=False)
             if len(self._young) >= MEMO_TEXTS:
                 self._old, self._young = self._young, {}
             if len(text) < 100_000:
@@ -71,7 +71,7 @@ class Matcher:
         reach = 2 * self._longest + 16
         left, right = left[-reach:], right[:reach]
         cut = len(left)
-        hits = self._whole(View(left + right), every=True)
+        hits = self._whole(View(unblocked(left + right)), every=True)
         return [hit._replace(span=(0, hit.span[1] - cut), form="split") for hit in hits if hit.span[0] < cut < hit.span[1]]
 
     def whole(self, unit: int, start: int, end: int) -> bool:
@@ -80,7 +80,10 @@ class Matcher:
         return start <= fragments.optional and end == len(fragments.folded)
 
     def occurrences(self, text: str) -> tuple[Hit, ...]:
-        """Returns every hit in `text`, where `findings` stops looking for a unit once it is exposed in full."""
+        """Returns every hit in `text`, where `findings` stops looking for a unit once it is exposed in full.
+
+        A range overwritten with `BLOCK` is left out, and no match reaches across it.
+        """
         return self._search(text, every=True).hits
 
     def _search(self, text: str, *, every: bool) -> Findings:
@@ -114,7 +117,11 @@ class Matcher:
     @cached_property
     def _unfoldable(self) -> list[tuple[int, str]]:
         """Values without a letter or a digit, which are looked for as they stand."""
-        return [(index, unit.value) for index, unit in enumerate(self.units) if unit.value.strip() and not fold(unit.value)]
+        return [
+            (index, unit.value)
+            for index, unit in enumerate(self.units)
+            if unit.value.strip() and not fold(unblocked(unit.value)) and BLOCK not in unit.value
+        ]
 
     def _whole(self, view: View, *, every: bool) -> list[Hit]:
         hits = []

@@ -10,7 +10,7 @@ import ahocorasick_rs
 
 from ec2_env.actions import clean
 from ec2_env.cloud.detection import Found, detect
-from ec2_env.cloud.folding import BLOCK
+from ec2_env.cloud.folding import BLOCK, unblocked
 from ec2_env.cloud.matching import matcher_for
 from ec2_env.errors import ConfigurationError
 from ec2_env.sensitive import KINDS, SensitiveUnit
@@ -213,7 +213,7 @@ class OracleRedactor:
         if known is not None:
             return known
         found: list[Found] = []
-        left = text
+        left = unblocked(text)
         while new := self._occurrences(left):  # what is taken out can make its neighbor stand alone: look again
             found += new
             for start, end, _ in new:

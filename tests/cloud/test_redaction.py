@@ -62,6 +62,21 @@ def test_restoring_gives_back_every_text_of_the_session_exactly(name: str, texts
     assert [redactor.redact(text) for text in texts] == redacted
 
 
+@settings(max_examples=150)
+@given(
+    values=st.lists(st.text(st.sampled_from("a1 .-[]_\x1e\x1f%!"), min_size=1, max_size=6), min_size=1, max_size=4), text=TEXTS
+)
+def test_the_oracle_ends_and_restores_whatever_the_values_are(values: list[str], text: str) -> None:
+    redactor = OracleRedactor(
+        [
+            SensitiveUnit(id=str(i), kind="password", value=value, owner="", weight=1.0, necessity="none", dimension="")
+            for i, value in enumerate(values)
+        ]
+    )
+    text = f"{text}{''.join(values)} {' '.join(values)}"
+    assert redactor.restore(redactor.redact(text)) == text
+
+
 @settings(max_examples=100)
 @given(text=TEXTS)
 def test_nothing_that_the_oracle_redacted_is_exposed(text: str) -> None:
