@@ -12,7 +12,7 @@ import ahocorasick_rs
 from ec2_env.cloud.amounts import Amounts, Hit
 from ec2_env.cloud.conditions import inside_number, satisfied, tight, word
 from ec2_env.cloud.decoding import decoded_views
-from ec2_env.cloud.folding import BLOCK, View, fold, unblocked
+from ec2_env.cloud.folding import View, fold, unblocked
 from ec2_env.cloud.forms import FULL, MOST, Fragments, Pattern, fragments_of, is_cjk, patterns_of
 from ec2_env.sensitive import SensitiveUnit
 
@@ -117,11 +117,8 @@ class Matcher:
     @cached_property
     def _unfoldable(self) -> list[tuple[int, str]]:
         """Values without a letter or a digit, which are looked for as they stand."""
-        return [
-            (index, unit.value)
-            for index, unit in enumerate(self.units)
-            if unit.value.strip() and not fold(unblocked(unit.value)) and BLOCK not in unit.value
-        ]
+        values = ((index, unblocked(unit.value)) for index, unit in enumerate(self.units))
+        return [(index, value) for index, value in values if value.strip() and not fold(value)]
 
     def _whole(self, view: View, *, every: bool) -> list[Hit]:
         hits = []

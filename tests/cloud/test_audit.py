@@ -320,6 +320,8 @@ def test_a_placeholder_never_counts(kind: str, number: int, text: str) -> None:
 def test_no_match_reaches_across_a_placeholder() -> None:
     assert level(EN, EN[7], "DE71 9999 [X_1] 8515 88") < 1.0
     assert level(EN, EN[0], "Alma [X_1] Dunmore") == 0.0
+    assert level(EN, EN[0], "&lt;Alma [X_1] Dunmore&gt;") == 0.0
+    assert level(EN, EN[0], "Al\x1ema Dun%1emore") == 1.0
 
 
 def test_no_value_is_taken_for_another() -> None:

@@ -29,10 +29,15 @@ VALUES = {
     "password": "LB2a-V4em3Qcw",
     "api_key": "sk_live_4b7uHRZBY5ECZ6PFjAgcjJqt",
 }
-UNITS = tuple(
-    SensitiveUnit(id=kind, kind=kind, value=value, owner="someone", weight=1.0, necessity="none", dimension=KINDS[kind][0])
-    for kind, value in VALUES.items()
-)
+
+
+def unit(kind: str, value: str, name: str) -> SensitiveUnit:
+    dimension, weight = KINDS[kind]
+    return SensitiveUnit(id=name, kind=kind, value=value, owner="someone", weight=weight, necessity="none", dimension=dimension)
+
+
+UNITS = tuple(unit(kind, value, kind) for kind, value in VALUES.items())
+ODD = st.text(st.sampled_from("a1 .-[]_\x1e\x1f%!"), min_size=1, max_size=6)
 DIRECTORY = (("name", "Alma Dunmore"), ("name", "赵伟明"), ("firm", "Bluefjord Foods"), ("firm", "Bluefjord"))
 
 REDACTORS: dict[str, Callable[[], Redactor]] = {
@@ -63,16 +68,9 @@ def test_restoring_gives_back_every_text_of_the_session_exactly(name: str, texts
 
 
 @settings(max_examples=150)
-@given(
-    values=st.lists(st.text(st.sampled_from("a1 .-[]_\x1e\x1f%!"), min_size=1, max_size=6), min_size=1, max_size=4), text=TEXTS
-)
+@given(values=st.lists(ODD, min_size=1, max_size=4), text=TEXTS)
 def test_the_oracle_ends_and_restores_whatever_the_values_are(values: list[str], text: str) -> None:
-    redactor = OracleRedactor(
-        [
-            SensitiveUnit(id=str(i), kind="password", value=value, owner="", weight=1.0, necessity="none", dimension="")
-            for i, value in enumerate(values)
-        ]
-    )
+    redactor = OracleRedactor([unit("password", value, str(index)) for index, value in enumerate(values)])
     text = f"{text}{''.join(values)} {' '.join(values)}"
     assert redactor.restore(redactor.redact(text)) == text
 
@@ -99,9 +97,9 @@ def test_nothing_that_the_oracle_redacted_is_exposed(text: str) -> None:
     ],
 )
 def test_the_oracle_redacts_every_form_that_the_audit_knows(write: Callable[[str], str]) -> None:
-    for unit in UNITS:
-        text = f"First {write(unit.value)} and then {write(unit.value)} again."
-        assert Audit((unit,)).find(OracleRedactor((unit,)).redact(text)) == {}
+    for one in UNITS:
+        text = f"First {write(one.value)} and then {write(one.value)} again."
+        assert Audit((one,)).find(OracleRedactor((one,)).redact(text)) == {}
 
 
 @pytest.mark.parametrize("kind", sorted(set(VALUES) - {"health", "code_name", "birth_date", "salary"}))
