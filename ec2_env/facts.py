@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 KINDS = {
     "date": re.compile(r"(?<!\d)\d{4}-\d\d-\d\d(?!\d)"),
     "time": re.compile(r"(?<!\d)\d{1,2}:\d\d(?!\d)"),
-    "money": re.compile(r"\d[\d,]*\.\d+|[$\u00a5\u20ac] ?\d[\d,]*|\d[\d,]*(?= ?\u5143)"),
+    "money": re.compile(r"[$\u00a5\u20ac] ?\d[\d,]*(?:\.\d+)?|\d[\d,]*\.\d+|\d[\d,]*(?= ?\u5143)"),
 }
 """Values that can be listed in a text in the hope that one of them is right: dates, times of day, amounts of money."""
 
