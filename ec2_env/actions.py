@@ -169,6 +169,9 @@ def dump_action(action: Action) -> dict[str, Any]:
             return {"name": "finish", "arguments": {"answer": action.answer, "data": action.data}}
 
 
+_TOO_MUCH = f"the values are too many or too long; at most {MAX_ACTION_CHARS} characters are read"
+
+
 class _Unusable(ValueError):
     """Why a value cannot be part of an action."""
 
@@ -189,13 +192,13 @@ def plain(value: Any) -> Any:
 
 
 def _plain(value: Any, depth: int, left: list[int]) -> Any:
-    left[0] -= 1
-    if left[0] < 0:
-        raise _Unusable(f"the values are too many or too long; at most {MAX_ACTION_CHARS} characters are read")
-    if value is None or value is True or value is False:
-        return value
     if isinstance(value, str):
         return _plain_text(value, left)
+    left[0] -= 1
+    if left[0] < 0:
+        raise _Unusable(_TOO_MUCH)
+    if value is None or value is True or value is False:
+        return value
     if isinstance(value, int | float):
         return _plain_number(value)
     if depth >= MAX_DEPTH:
@@ -223,11 +226,12 @@ def _plain_number(value: int | float) -> int | float:
 
 
 def _plain_text(text: str, left: list[int]) -> str:
-    text = str.__str__(text)
-    left[0] -= len(text)
+    if type(text) is not str:
+        text = str.__str__(text)
+    left[0] -= len(text) + 1
     if left[0] < 0:
-        raise _Unusable(f"the values are too many or too long; at most {MAX_ACTION_CHARS} characters are read")
-    return clean(text)
+        raise _Unusable(_TOO_MUCH)
+    return text if text.isascii() else clean(text)
 
 
 def shallow(value: object) -> bool:
