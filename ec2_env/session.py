@@ -15,7 +15,8 @@ from ec2_env.cloud.gateway import Answer, CloudSettings, Gateway
 from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
-from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements
+from ec2_env.errors import EndpointError
+from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements, tamed
 from ec2_env.progress import Record
 from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
 from ec2_env.reward import privacy
@@ -146,6 +147,8 @@ class Session:
             return None
         answer = self.gateway.invoke(request, self.messages, self.tools.schemas_with_finish, self.meter, self.step)
         self.events.append(answer.event)
+        if answer.event.status == "failed":
+            self.meter.latency_s += answer.event.latency_s
         if answer.broken:
             self.broken = answer.text
         return answer
@@ -171,19 +174,25 @@ class Session:
         if self._signals is None:
             self._signals = Signals()
             if self.edge is not None and not self.ended and implements(type(self.edge), Probing):
-                self._signals = cast(Probing, self.edge).probe(self.messages, self.tools.schemas_with_finish, 20)
+                try:
+                    self._signals = cast(Probing, self.edge).probe(self.messages, self.tools.schemas_with_finish, 20)
+                except EndpointError as error:
+                    self.broken = str(error)
+                    return self._signals
                 self._charge_edge(Reply(), probe=True)
         return self._signals
 
     def edge_turn(self) -> Result:
-        """Lets the edge model take the next step.
-
-        Raises:
-            EndpointError: if the edge model is remote and stays unreachable: without it there is no episode.
-        """
+        """Lets the edge model take the next step. If its endpoint stays broken, the episode ends as an infrastructure error."""
         if self.edge is None:
             raise RuntimeError("this session has no edge model")
-        reply = self.edge.complete(self.messages, self.tools.schemas_with_finish)
+        try:
+            reply = self.edge.complete(self.messages, self.tools.schemas_with_finish)
+        except EndpointError as error:
+            self.broken = str(error)
+            return failure(f"the edge model does not answer: {error}")
+        if not self.edge.card.simulated:
+            reply = tamed(reply)
         self._charge_edge(reply, probe=False)
         return self.call(first_call(reply), "edge")
 
