@@ -139,7 +139,8 @@ def test_options_choose_the_episode() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"seeds": 1}, {"seed": "1"}, {"seed": True}, {"task": "no_such"}, {"language": "xx"}, {"split": "dev"}, {"trial": "a"}]
+    "options",
+    [{"seeds": 1}, {"seed": "1"}, {"seed": True}, {"task": "no_such"}, {"language": "xx"}, {"split": "dev"}, {"trial": "a"}],
 )
 def test_options_that_cannot_be_used_are_refused_in_words(options: dict[str, Any]) -> None:
     with pytest.raises((ConfigurationError, UnknownName)):
