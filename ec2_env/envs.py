@@ -299,7 +299,7 @@ class DecisionEnv(EpisodeEnv[int]):
     4 the cloud acts on the transcript; 5 the same, redacted. After 1 to 3 the edge acts, too.
 
     ## Observation
-    `Dict(features=Box(len(ec2_env.features.NAMES),))`, and `info["prompt"]`, the state in about 150 tokens of text.
+    `Dict(features=Box(len(ec2_env.features.NAMES),))`, and `info["prompt"]`, the state in about 80 tokens of text.
 
     ## Reward, end
     As in `WorkspaceEnv`. The edge model's probe (its first-token entropy) is part of every observation and is paid for.
@@ -389,7 +389,7 @@ class DecisionEnv(EpisodeEnv[int]):
         return seen.features(session, self._watcher, self.decisions, self.sent_messages, self.weights, self._reference)
 
     def _prompt(self, values: tuple[float, ...]) -> str:
-        return seen.prompt(self._running(), self._watcher, values, self.weights)
+        return seen.prompt(self._running(), self._watcher, self.decisions, values, self.weights)
 
     def view(self) -> View:
         """Returns what a strategy sees now. The costly parts are made only if it asks for them."""

@@ -145,22 +145,42 @@ def acting_usd(session: Session, watcher: Watcher) -> float:
     return (watcher.tokens * float(mean) + 300 * float(rates.output_usd_per_mtok)) / 1e6
 
 
+ENTROPY_WORDS = ((0.9, "very low"), (1.2, "low"), (1.5, "medium"), (1.9, "high"), (9.0, "very high"))
+"""Upper bounds in nats, and words."""
+OPTIONS = "Next step: 0 edge, 1 plan, 2 advice, 3 redacted advice, 4 cloud, 5 redacted cloud.\n"
+"""First line of every prompt, so that a server can cache it."""
+MATTERS = ((0.0, "not"), (0.1, "little"), (0.4, "some"), (1.0, "much"))
+"""Upper bounds of a reward weight, and words."""
+_DONE = ("edge", "plan", "advice", "redacted advice", "cloud", "redacted cloud")
 
-def prompt(session: Session, watcher: Watcher, values: Sequence[float], weights: RewardWeights) -> str:
-    """Returns the state in words, about 150 tokens, for a language-model policy that answers with a digit from 0 to 5."""
+
+def prompt(
+    session: Session, watcher: Watcher, decisions: Sequence[Decision], values: Sequence[float], weights: RewardWeights
+) -> str:
+    """Returns the state in words, about 80 tokens, for a language-model policy that answers with a digit from 0 to 5.
+
+    Numbers come as words for ranges: small models read them better, and many states share a prompt, which can then be decided once.
+    """
     seen = dict(zip(NAMES, values, strict=True))
     last = session.records[-1] if session.records else None
-    entropy = "unknown" if seen["entropy"] < 0 else f"{seen['entropy'] * 3:.1f}"
-    help_wanted = {-1.0: "unknown", 0.0: "no", 1.0: "yes"}[seen["wants_help"]]
     last_call = "none" if last is None else f"{last.name} {'ok' if last.ok else 'failed'} by {last.by}"
+    used = [(number, decision) for number, decision in enumerate(reversed(decisions)) if decision is not Decision.EDGE]
+    cloud = "never" if not used else f"{_DONE[used[0][1]]} {word(used[0][0], ((0, 'just now'), (2, 'recently')), 'long ago')}"
+    few = ((0, "no"), (3, "few"), (10, "some"))
+    step = word(session.step, ((0, "first"), (2, "early"), (session.max_steps // 3, "middle")), "late")
+    entropy = "unknown" if seen["entropy"] < 0 else word(seen["entropy"] * 3, ENTROPY_WORDS, "extreme")
+    unsent = word(round(seen["private_values_not_sent"] * 20), few, "many")
     return (
-        f"Task: {session.episode.task.title} ({session.episode.language}).\n"
-        f"Step {session.step} of {session.max_steps}. Last call: {last_call}. Repeated calls: {watcher.repeats}.\n"
-        f"Edge model: entropy {entropy}, wants help: {help_wanted}. Plan: {'yes' if seen['planned'] else 'no'}. "
-        f"Advice so far: {round(seen['advised'] * 3)}. Cloud acts so far: {round(seen['cloud_acts'] * 10)}.\n"
-        f"Transcript: {watcher.tokens} tokens, {watcher.private} private values, {round(seen['private_values_not_sent'] * 20)} not sent yet. "
-        f"Something written: {'yes' if seen['written'] else 'no'}.\n"
-        f"Acting in the cloud now costs {seen['cost_of_acting'] / 5:.2f} of the task's price. "
-        f"Weights: cost {weights.cost:.2f}, privacy {weights.privacy:.2f}.\n"
-        "Choose: 0 edge, 1 plan, 2 advise, 3 advise redacted, 4 act, 5 act redacted.\nChoice:"
+        f"{OPTIONS}{session.episode.task.title}, {'Chinese' if session.episode.language == 'zh' else 'English'}, {step} step.\n"
+        f"Entropy {entropy}, {'help wanted' if seen['wants_help'] > 0 else 'no help wanted'}. "
+        f"Last {last_call}{', repeated' if watcher.repeats else ''}. Cloud: {cloud}{', planned' if seen['planned'] else ''}.\n"
+        f"{'Written' if seen['written'] else 'Nothing written'}. Private: {word(watcher.private, few, 'many')}, {unsent} unsent. "
+        f"Price {word(seen['cost_of_acting'] / 5, ((0.05, 'low'), (0.1, 'medium')), 'high')}"
+        f"{'' if seen['budget_left'] > 0.5 else ', budget short'}. "
+        f"Cost matters {word(weights.cost, MATTERS, 'most')}, privacy {word(weights.privacy, MATTERS, 'most')}.\nChoice:"
     )
+
+
+def word(value: float, words: Sequence[tuple[float, str]], beyond: str) -> str:
+    """Returns the first word whose bound is at least the value, or `beyond`."""
+    return next((name for bound, name in words if value <= bound), beyond)
