@@ -104,13 +104,18 @@ def build(world: World) -> Plan:
     right: dict[str, str] = {}
     barred: set[str] = set()
     kinds = rng.sample(sorted(ages), len(ages))
+    modes = dict(zip(rng.sample(sorted(due), len(due)), (True, False, rng.random() < 0.5), strict=False))  # sent, or a draft
+    tier_of: dict[str, str] = {}
     drawn: dict[str, tuple[str, float]] = {}
     for kind, code in zip(kinds, rng.sample(range(1000, 10_000), len(kinds)), strict=True):
-        close = world.near(limit, within=0.03) if kind in ("exact", "twist") else round(limit * rng.uniform(0.2, 0.9), 2)
+        over = not modes.get(kind, True) and kind != "old" and rng.random() < 0.5  # a draft because of the total, or of the tier
+        near = world.near(limit, within=0.03, above=over)
+        close = near if kind in ("exact", "twist") else round(limit * rng.uniform(0.2, 0.9), 2)
+        tier_of[kind] = tiers[0] if modes.get(kind, rng.random() < 0.5) or over else tiers[1]
         drawn[kind] = (f"{letter}-{code}", close)
     for kind in kinds:
         number, total = drawn[kind]
-        age, firm, tier = ages[kind], world.firm(), rng.choice(tiers)
+        age, firm, tier = ages[kind], world.firm(), tier_of[kind]
         buyer = world.person(firm=firm)
         price = world.secret("price", world.money(total), owner=firm, need="reason" if kind in due else "none")
         world.mail.receive(buyer, *INQUIRY[world.language], at=world.moment(-age - rng.randrange(1, 4)))
