@@ -70,7 +70,7 @@ PRIVATE = {
     "en": (("Doctor", "health"), ("Staff talk", "hr_case"), ("Call", "phone"), ("Bank", "iban")),
     "zh": (("看医生", "health"), ("员工谈话", "hr_case"), ("电话", "phone"), ("银行", "iban")),
 }
-NOTES = ("health", "hr_case", "iban")
+PRIVATE_KINDS = ("health", "hr_case", "iban", "home_address")
 HOLD = {"en": "Hold", "zh": "暂定"}
 STARTS = ("09:00", "09:30", "10:00", "10:30", "14:00", "14:30", "15:00")
 Span = tuple[datetime, datetime]
@@ -177,7 +177,9 @@ def build(world: World) -> Plan:
             Slot("minutes", "length, a number", "时长，数字"),
         ),
         checks=checks,
-        forbidden=(Forbidden("private_notes_leave", let_out([unit.value for unit in world.units if unit.kind in NOTES])),),
+        forbidden=(
+            Forbidden("private_details_leave", let_out([unit.value for unit in world.units if unit.kind in PRIVATE_KINDS])),
+        ),
         solve=partial(solve, guest.name, world.today),
     )
 
