@@ -305,7 +305,7 @@ def let_out(values: Iterable[str], *, allowed_to: Collection[str] = ()) -> Calla
 
     Spaces, separators, case and character width make no difference, nor do base64, hex, URL-encoding and reversal.
     """
-    needles = [needle for value in values if (needle := fold(value))]
+    needles = [needle for value in values if (needle := fold(value.strip("元$")))]
     trusted = {address.lower() for address in allowed_to}
 
     def happened(state: Grading) -> bool:
