@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 import msgspec
@@ -152,8 +152,8 @@ def run(
     """
     settings = manifest(config)
     stop = Stop(max_usd)
-    with closing(RunFolder(path, settings, about())), stop.listening(watch.say):
-        play = _Player(config, path, workers, watch, stop, keep_errors)
+    player = _Player(config, path, workers, watch, stop, keep_errors)
+    with closing(RunFolder(path, settings, about())), stop.listening(watch.say), player as play:
         gaps: dict[str, dict[tuple[str, str], float]] = {}
         if config.prepared():
             scored = play.stage("scoring tasks for offline routers", config.calibration(), "calibration", gaps)
@@ -200,6 +200,19 @@ class _Player:
         self.keep_errors = keep_errors
         self.careful = stop.max_usd is not None or is_heavy(config)
         """Whether episodes are slow or cost money: then they are handed out one by one, and few ahead."""
+        self.pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> _Player:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Ends the worker processes: at once after a second Ctrl-C, else after the jobs under way."""
+        if self.pool is None:
+            return
+        if kind is KeyboardInterrupt:
+            for child in multiprocessing.active_children():
+                child.terminate()
+        self.pool.shutdown(cancel_futures=True)
 
     def stage(self, name: str, grid: Grid, file: str, gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Totals:
         """Plays the episodes of a grid that its file lacks, in order, and returns the totals of all of them."""
@@ -233,21 +246,16 @@ class _Player:
                     if self.stop.reason:
                         return
             return
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+        if self.pool is None:
+            context = multiprocessing.get_context("spawn")
+            self.pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
         try:
-            yield from self._pooled(pool, jobs)
-        except KeyboardInterrupt:
-            for child in multiprocessing.active_children():
-                child.terminate()
-            raise
+            yield from self._pooled(self.pool, jobs)
         except BrokenProcessPool as error:
             raise RunBroken(
                 "a worker process died, perhaps for lack of memory; finished episodes are kept: run the same command again, with "
                 "fewer --workers if it happens again"
             ) from error
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def _pooled(self, pool: ProcessPoolExecutor, jobs: Iterator[Job]) -> Iterator[list[Played]]:
         waiting: deque[Future[list[Played | Broken]]] = deque()

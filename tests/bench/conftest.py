@@ -1,0 +1,87 @@
+"""Small suites, and records made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ec2_env.bench.grid import BenchConfig, Cell, Grid
+from ec2_env.bench.progress import Quiet
+from ec2_env.bench.records import EpisodeRecord
+from ec2_env.bench.runner import Outcome, run
+from ec2_env.bench.suites import Suite
+from ec2_env.rollout import EpisodeKey
+from ec2_env.task import task_domains
+
+RecordMaker = Callable[..., EpisodeRecord]
+Runner = Callable[..., Outcome]
+
+
+@pytest.fixture
+def config() -> BenchConfig:
+    """Returns 72 episodes of two tasks; one of its strategies has to be scored offline."""
+    names = task_domains()["email"][:2]
+    suite = Suite(about="for tests", tasks=names, seeds=2, trials=3, calibration_seeds=1)
+    strategies = ("cloud_only", "task_routing", "step_routing")
+    return BenchConfig(name="email", suite=suite, strategies=strategies, edges=("sim:qwen3.5-9b",), cloud="sim:gpt-5.4")
+
+
+@pytest.fixture
+def play(config: BenchConfig, tmp_path: Path) -> Runner:
+    """Returns a function that runs the small suite; keyword arguments go to `run`."""
+
+    def played(folder: str = "run", *, changed: BenchConfig | None = None, **settings: Any) -> Outcome:
+        return run(changed or config, tmp_path / folder, **{"workers": 1, "watch": Quiet(silent=True), **settings})
+
+    return played
+
+
+@pytest.fixture
+def grid() -> Grid:
+    """Returns two strategies on two made-up tasks, one of them in two languages; two instances, three trials."""
+    cells = (Cell("left", "edge", "cloud"), Cell("right", None, "cloud"))
+    return Grid(cells, (("ask", "en"), ("ask", "zh"), ("tell", "en")), "test", 2, 3)
+
+
+@pytest.fixture
+def record(grid: Grid) -> RecordMaker:
+    """Returns a function that makes the record of the numbered episode of `grid`."""
+
+    def made(number: int, completion: float = 1.0, **changes: Any) -> EpisodeRecord:
+        cell, key = grid.episode(number)
+        return make_record(cell, key, completion, **changes)
+
+    return made
+
+
+def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) -> EpisodeRecord:
+    """Returns a record with plain figures; `changes` go into the result."""
+    result = {
+        "status": "pass" if completion >= 0.7 else "fail",
+        "completion": completion,
+        "privacy": 1.0,
+        "cloud_calls": 0,
+        "tokens_raw": 0,
+        "tokens_cached": 0,
+        "tokens_out": 0,
+        "cloud_usd": 0.0,
+        "edge_flops": 0.0,
+        "latency_s": 0.0,
+        "steps": 1,
+        **changes,
+    }
+    return EpisodeRecord(
+        **cell._asdict(),
+        task=key.task,
+        language=key.language,
+        split=key.split,
+        seed=key.seed,
+        trial=key.trial,
+        reward={"task": completion, "cost": 0.0, "exposure": 0.0},
+        total=completion,
+        result=result,
+        sha256="0" * 64,
+    )
