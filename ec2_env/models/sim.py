@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
-from ec2_env.checks import holds
+from ec2_env.facts import as_number, holds
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, Model, ModelCard, Reply
 from ec2_env.models.draws import normal, uniform
@@ -29,6 +29,7 @@ from ec2_env.task import Step
 
 _NAMED = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[a-z]+-\d{4,5}", re.ASCII)
 """What nobody can work out: addresses and ids."""
+_AMOUNT = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?")
 WITHHELD = "(not shown to me)"
 
 
@@ -176,10 +177,15 @@ class _Seen:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(key) if key in self._secrets() else key: self.value(item) for key, item in value.items()}
+            return {self._key(key): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [self.value(item) for item in value]
-        if isinstance(value, bool) or not isinstance(value, int | float) or self.derives or holds(self.payload, value):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return value
+        hidden = self._hidden_numbers().get(float(value))
+        if hidden is not None:
+            return hidden
+        if self.derives or holds(self.payload, value):
             return value
         return WITHHELD
 
@@ -192,10 +198,25 @@ class _Seen:
         for unit in self.units:
             if unit.value in shown and unit.value not in self.payload:
                 shown = shown.replace(unit.value, WITHHELD)
+        hidden = self._hidden_numbers()
+        if hidden:
+            shown = _AMOUNT.sub(lambda found: hidden.get(as_number(found[0]) or 0.0, found[0]), shown)
         return _NAMED.sub(lambda found: found[0] if found[0] in self.payload else WITHHELD, shown)
 
-    def _secrets(self) -> set[str]:
-        return {unit.value for unit in self.units}
+    def _key(self, key: str) -> str:
+        return self.text(key) if _NAMED.fullmatch(key) or any(unit.value == key for unit in self.units) else key
+
+    def _hidden_numbers(self) -> dict[float, str]:
+        """Returns, for each amount that was redacted away, what stands for it in the payload: no figure utters it."""
+        if self.hide is None:
+            return {}
+        found: dict[float, str] = {}
+        for unit in self.units:
+            number = as_number(unit.value)
+            if number is not None and unit.value not in self.payload:
+                shown = self.hide(unit.value)
+                found[number] = shown if shown in self.payload else WITHHELD
+        return found
 
 
 def _texts(messages: Sequence[Message]) -> list[str]:
