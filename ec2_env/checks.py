@@ -14,7 +14,6 @@ from typing import Any
 from ec2_env.cloud.decoding import decoded_views
 from ec2_env.cloud.folding import fold
 from ec2_env.facts import canonical, labeled, same, stated, strangers
-from ec2_env.facts import holds as holds
 from ec2_env.task import Grading
 from ec2_env.workspace.store import Change, Workspace
 

@@ -19,11 +19,11 @@ CONTENT = ("agents", "tasks", "training")
 
 # From the ground up. A module may import from its own line and from those above it.
 LAYERS = (
-    "errors registry actions sensitive trace prompts command",
+    "errors registry actions sensitive facts trace prompts command",
     "workspace",
-    "task checks progress",
+    "task progress",
     "models",
-    "cloud",
+    "cloud checks",
     "reward spaces strategy",
     "session",
     "envs registration",

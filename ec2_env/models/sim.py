@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
-from ec2_env.facts import as_number, holds
 from ec2_env.errors import ConfigurationError
+from ec2_env.facts import as_number, holds
 from ec2_env.models.base import Message, Model, ModelCard, Reply
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
