@@ -27,9 +27,21 @@ from ec2_env.testing import play
 
 IDS = sorted(spec for spec in gym.registry if spec.startswith("EC2/"))
 RESULT_KEYS = {
-    "status", "completion", "checks", "privacy", "exposed", "touched", "cloud_calls", "tokens_raw", "tokens_cached", "tokens_out",
-    "cloud_usd", "edge_flops", "latency_s", "steps",
-}  # fmt: skip
+    "status",
+    "completion",
+    "checks",
+    "privacy",
+    "exposed",
+    "touched",
+    "cloud_calls",
+    "tokens_raw",
+    "tokens_cached",
+    "tokens_out",
+    "cloud_usd",
+    "edge_flops",
+    "latency_s",
+    "steps",
+}
 ASK = {"name": "invoke_cloud", "arguments": {"request": "What next?", "mode": "advise", "share": "transcript", "redact": False}}
 
 
@@ -150,14 +162,28 @@ def test_options_that_cannot_be_used_are_refused_in_words(options: dict[str, Any
 @pytest.mark.parametrize(
     "settings",
     [
-        {"task": "no_such"}, {"domain": "no_such"}, {"language": "xx"}, {"split": "dev"}, {"reward": "none"}, {"render_mode": "rgb"},
-        {"max_episode_steps": 0}, {"max_episode_steps": 1.5}, {"cloud": "no:such"}, {"weights": {"tasks": 1}}, {"weights": {"task": -1}},
-        {"cloud_settings": {"budget": 1}}, {"cloud_settings": {"outage_rate": 2}}, {"cloud_settings": {"redactor": "magic"}},
-        {"max_cloud_usd": -1}, {"max_cloud_usd": float("nan")}, {"max_cloud_usd": "1"}, {"cloud_settings": {"max_calls": "two"}},
+        {"task": "no_such"},
+        {"domain": "no_such"},
+        {"language": "xx"},
+        {"split": "dev"},
+        {"reward": "none"},
+        {"render_mode": "rgb"},
+        {"max_episode_steps": 0},
+        {"max_episode_steps": 1.5},
+        {"cloud": "no:such"},
+        {"weights": {"tasks": 1}},
+        {"weights": {"task": -1}},
+        {"cloud_settings": {"budget": 1}},
+        {"cloud_settings": {"outage_rate": 2}},
+        {"cloud_settings": {"redactor": "magic"}},
+        {"max_cloud_usd": -1},
+        {"max_cloud_usd": float("nan")},
+        {"max_cloud_usd": "1"},
+        {"cloud_settings": {"max_calls": "two"}},
         {"cloud_settings": {"outage_rate": "often"}},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_settings_that_cannot_be_used_are_refused_in_words(settings: dict[str, Any]) -> None:
     with pytest.raises((ConfigurationError, UnknownName)):
         WorkspaceEnv(**settings)

@@ -97,10 +97,36 @@ def test_lone_surrogates_never_reach_transcript_or_trace() -> None:
 def hostile_data(keys: list[str]) -> list[dict[str, Any]]:
     """Returns reports with every kind of wrong value in every slot."""
     odd: list[Any] = [
-        None, True, -1, 0, 2**63 - 1, 1e308, "", " ", "x" * 5_000, "9" * 300, "²", "１２３", "1e5", "-", "$", "元", [], {}, [[]], [None],
-        [{}], [{"a": [1, {"b": None}]}], {"": ""}, {"a": {"b": {"c": []}}}, [True, 1, "1", 1.0], ["a"] * 2_000, [[1, 2], [3]], {"1": 1},
-    ]  # fmt: skip
-    return [{key: value for key in keys} for value in odd]
+        None,
+        True,
+        -1,
+        0,
+        2**63 - 1,
+        1e308,
+        "",
+        " ",
+        "x" * 5_000,
+        "9" * 300,
+        "²",
+        "１２３",
+        "1e5",
+        "-",
+        "$",
+        "元",
+        [],
+        {},
+        [[]],
+        [None],
+        [{}],
+        [{"a": [1, {"b": None}]}],
+        {"": ""},
+        {"a": {"b": {"c": []}}},
+        [True, 1, "1", 1.0],
+        ["a"] * 2_000,
+        [[1, 2], [3]],
+        {"1": 1},
+    ]
+    return [dict.fromkeys(keys, value) for value in odd]
 
 
 @pytest.mark.parametrize("name", tasks.names())
