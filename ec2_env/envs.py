@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import copy
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -405,6 +406,7 @@ class DecisionEnv(EpisodeEnv[int]):
             prompt=lambda: self._prompt(self.features()),
             features=self.features,
             draw=partial(uniform, session.noise, "strategy", session.step),
+            fork=partial(copy.deepcopy, self) if card is not None and card.simulated and self.cloud.card.simulated else None,
         )
 
     def _copied(self, other: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ec2_env.actions import InvokeCloud
 from ec2_env.errors import ConfigurationError
@@ -53,6 +53,7 @@ class View:
         prompt: Text for a language-model policy; made when asked for.
         features: Numbers for a classical policy; made when asked for. Their names are `ec2_env.features.NAMES`.
         draw: Returns a number in (0, 1), fixed by the episode, the step and a purpose.
+        fork: Returns a copy of the env, for upper references that look ahead; None where the models are real.
     """
 
     step: int
@@ -64,6 +65,7 @@ class View:
     prompt: Callable[[], str]
     features: Callable[[], tuple[float, ...]]
     draw: Callable[[str], float]
+    fork: Callable[[], Any] | None = None
 
 
 class Strategy(Protocol):

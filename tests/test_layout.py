@@ -33,7 +33,8 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 MAY_IMPORT = {
-    "agents": ("agents", "errors", "actions", "models.base", "cloud", "strategy"),
+    # models.choice decides for `learned`, and the training teacher is what `oracle_decision` follows.
+    "agents": ("agents", "errors", "actions", "models.base", "models.choice", "cloud", "strategy", "training.teacher"),
     "tasks": ("tasks", "errors", "actions", "sensitive", "workspace", "task", "checks"),
 }
 

@@ -57,7 +57,7 @@ def make_environment_class(env_id: str, **settings: Any) -> type:
                 return instruction
             if row["prompt"][-1]["content"].startswith(instruction):
                 return None
-            raise ConfigurationError(f"the prompt of {row['task']} (seed {row['seed']}) is not its instruction; make the dataset anew")
+            raise ConfigurationError(f"the prompt of {row['task']} (seed {row['seed']}) is not its instruction; make a new dataset")
 
         def get_reward(self) -> float:
             """Returns the sum of rewards; work that was not finished is graded as it stands."""

@@ -59,6 +59,7 @@ class Teacher:
         bases: Policies that rollouts go on with; the best one counts.
         draws: Rollouts for each decision and base policy. All decisions of a state are tried under the same luck, so that their
             differences are less noisy than their values.
+        candidates: Lucks that the `draws` likeliest are taken from, see `likely_lucks`.
     """
 
     bases: tuple[Strategy, ...] = BASES

@@ -1,0 +1,92 @@
+"""A small language model, trained or not, that is only asked which of six digits comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ec2_env.errors import ConfigurationError
+from ec2_env.models import smollm2
+from ec2_env.registry import require
+
+PROMPT_END = " "
+"""What follows the env's prompt, so that the next token is a digit by itself."""
+DIGITS = ("0", "1", "2", "3", "4", "5")
+"""One for each `ec2_env.strategy.Decision`."""
+BATCH = 24
+"""Prompts in one forward pass."""
+
+
+class DecisionModel:
+    """A causal language model that is only asked which of six digits comes next.
+
+    Args:
+        model: A Transformers model, with or without a PEFT adapter.
+        tokenizer: Its tokenizer; must have a token for each digit.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.digits: list[int] = [tokenizer.convert_tokens_to_ids(digit) for digit in DIGITS]
+        self._known: dict[str, int] = {}
+
+    def tokens(self, prompt: str) -> list[int]:
+        """Returns the token ids of a prompt, up to where the digit comes."""
+        ids: list[int] = self.tokenizer(prompt + PROMPT_END, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def scores(self, prompts: Sequence[str]) -> list[list[float]]:
+        """Returns the log probability of each decision among the six, shape (len(prompts), 6)."""
+        torch = require("torch", extra="local")
+        rows: list[list[float]] = []
+        self.model.eval()
+        for start in range(0, len(prompts), BATCH):
+            ids = [self.tokens(prompt) for prompt in prompts[start : start + BATCH]]
+            width = max(map(len, ids))
+            padding = [width - len(row) for row in ids]
+            inputs = torch.tensor([[0] * n + row for n, row in zip(padding, ids, strict=True)])
+            mask = torch.tensor([[0] * n + [1] * len(row) for n, row in zip(padding, ids, strict=True)])
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)
+            with torch.no_grad():
+                logits = self.model(
+                    input_ids=inputs, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False
+                ).logits
+            rows += logits[:, -1, self.digits].float().log_softmax(-1).tolist()
+        return rows
+
+    def decide(self, prompts: Sequence[str]) -> list[int]:
+        """Returns the likeliest decision for each prompt; a prompt that has been seen is not computed again."""
+        fresh = [prompt for prompt in dict.fromkeys(prompts) if prompt not in self._known]
+        for prompt, row in zip(fresh, self.scores(fresh), strict=True):
+            self._known[prompt] = max(range(len(row)), key=row.__getitem__)
+        return [self._known[prompt] for prompt in prompts]
+
+
+@lru_cache(maxsize=4)
+def load_decision_model(path: str) -> DecisionModel:
+    """Loads a base model and the adapter trained on it; the same object for the same path.
+
+    Args:
+        path: Folder of the adapter, as `ec2-env train` writes it; "" for SmolLM2 as it is, untrained.
+
+    Raises:
+        ConfigurationError: if there is no adapter, or its base model has not been pulled.
+        MissingExtra: if Transformers, PyTorch or PEFT is not installed.
+    """
+    torch = require("torch", extra="local")
+    transformers = require("transformers", extra="local")
+    peft = require("peft", extra="local")
+    base = "smollm2"
+    if path:
+        if not (Path(path) / "adapter_config.json").is_file():
+            raise ConfigurationError(f"{path} holds no adapter_config.json; make one with: ec2-env train --quick --out {path}")
+        base = peft.PeftConfig.from_pretrained(path).base_model_name_or_path
+    folder = smollm2.folder() if base == "smollm2" else Path(base)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    if path:
+        model = peft.PeftModel.from_pretrained(model, path)
+    return DecisionModel(model, tokenizer)
