@@ -34,7 +34,7 @@ def test_table_names_suite_models_rows_and_the_command(bench: Bench) -> None:
     assert status == 0
     assert "suite email-smoke" in out and "Simulated models: qwen3.5-9b, gpt-5.4" in out
     assert out.rstrip().endswith("Reproduce: ec2-env bench --suite email-smoke")
-    for strategy in ("edge_only", "cloud_only", "sketch_guided", "step_routing", "adaptive_assistance"):
+    for strategy in ("edge_only", "cloud_only", "step_routing"):
         assert sum(line.startswith(f"{strategy} ") for line in out.splitlines()) == 1, strategy
     assert "\x1b" not in out and max(map(len, out.splitlines())) <= 120
     assert "records are in runs" in err
@@ -48,7 +48,7 @@ def test_same_command_gives_the_same_bytes_wherever_it_runs(bench: Bench) -> Non
 
 
 def test_command_under_the_table_gives_the_same_table(bench: Bench) -> None:
-    flags = ("--strategy", "edge_only", "--strategy", "step_routing:threshold=1.2", "--trials", "3", "--seeds", "1")
+    flags = ("--strategy", "edge_only", "--strategy", "step_routing:threshold=1.2", "--trials", "3", "--seeds", "2")
     _, out, _ = bench(*FAST, *flags)
     _, _, command = out.rstrip().rpartition("Reproduce: ec2-env bench ")
     assert bench(*command.split(), "--out", "again")[1] == out
@@ -112,7 +112,7 @@ def test_folder_of_another_run_is_refused(bench: Bench) -> None:
 def test_budget_ends_with_1_and_says_what_is_left(bench: Bench) -> None:
     status, out, err = bench(*FAST, "--max-usd", "0.0001", "--out", "mine")
     assert status == 1 and "PARTIAL" in out
-    assert "left: 9" in err and "higher --max-usd" in err
+    assert "left: 2" in err and "higher --max-usd" in err
     status, out, _ = bench(*FAST, "--out", "mine", "--resume")
     assert status == 0 and "PARTIAL" not in out
 
