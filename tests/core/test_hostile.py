@@ -1,4 +1,4 @@
-"""Hostile input: no action, and nothing that a cloud model says, makes an episode raise, hang or show what its space does not hold."""
+"""Hostile input: no action, and nothing a cloud model says, makes an episode raise, hang or show what its space does not hold."""
 
 from __future__ import annotations
 
