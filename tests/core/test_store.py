@@ -122,7 +122,7 @@ def test_missing_rows_are_a_matter_for_the_agent() -> None:
 
 def answering() -> Reaction:
     return Reaction(
-        trigger=lambda change: change.kind == "added",
+        trigger=lambda workspace, change: change.kind == "added",
         effect=lambda workspace: workspace.put("note", Note(id="answer", text="hello")),
     )
 
