@@ -57,7 +57,9 @@ def make_environment_class(env_id: str, **settings: Any) -> type:
                 return instruction
             if row["prompt"][-1]["content"].startswith(instruction):
                 return None
-            raise ConfigurationError(f"the prompt of {row['task']} (seed {row['seed']}) is not its instruction; make a new dataset")
+            raise ConfigurationError(
+                f"the prompt of {row['task']} (seed {row['seed']}) is not its instruction; make a new dataset"
+            )
 
         def get_reward(self) -> float:
             """Returns the sum of rewards; work that was not finished is graded as it stands."""
@@ -84,9 +86,7 @@ def make_environment_class(env_id: str, **settings: Any) -> type:
     return Environment
 
 
-def method(
-    name: str, text: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]
-) -> Callable[..., str]:
+def method(name: str, text: str, parameters: Mapping[str, inspect.Parameter], hints: Mapping[str, Any]) -> Callable[..., str]:
     """Returns a method that makes the call `name` on the env, with the signature and docstring of the tool."""
 
     def call(self: Any, *values: Any, **arguments: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.draws import uniform
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Decision
+from ec2_env.strategy import Decision, Strategy
 from ec2_env.task import tasks
 from ec2_env.training.teacher import BASES, Teacher
 
@@ -61,9 +62,7 @@ def episode_keys(env: DecisionEnv, split: str, seeds: Sequence[int]) -> Iterator
 def observed(env: DecisionEnv, key: EpisodeKey, values: tuple[float, ...] = ()) -> State:
     """Returns the state that the env is in."""
     view = env.view()
-    return State(
-        key=key, decisions=tuple(map(int, env.decisions)), prompt=view.prompt(), features=view.features(), values=values
-    )
+    return State(key=key, decisions=tuple(map(int, env.decisions)), prompt=view.prompt(), features=view.features(), values=values)
 
 
 def labelled_states(settings: Mapping[str, Any], count: int, seed: int, teacher: Teacher, workers: int = 1) -> list[State]:
@@ -103,3 +102,19 @@ def labels_of_episode(settings: Mapping[str, Any], teacher: Teacher, key: Episod
             decision = BASES[0].decide(env.view())
         env.take(decision)
     return states
+
+
+def visited_states(settings: Mapping[str, Any], strategy: Strategy, count: int, seed: int) -> list[State]:
+    """Returns `count` states of the train split that a strategy comes to, in a random order that the seed fixes."""
+    env = DecisionEnv(**settings)
+    found: list[State] = []
+    for key in episode_keys(env, "train", range(1_000 * seed + 500, 1_000 * seed + 1_000)):
+        env.begin(key.task, key.language, key.split, key.seed, key.trial)
+        while env.session is not None and not env.session.ended:
+            if uniform("visited", key.task, key.language, key.seed, env.session.step) < LABELLED:
+                found.append(observed(env, key))
+            env.take(strategy.decide(env.view()))
+        if len(found) >= count:
+            break
+    random.Random(seed).shuffle(found)
+    return found[:count]

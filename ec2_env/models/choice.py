@@ -64,6 +64,10 @@ class DecisionModel:
             self._known[prompt] = max(range(len(row)), key=row.__getitem__)
         return [self._known[prompt] for prompt in prompts]
 
+    def forget(self) -> None:
+        """Drops what is remembered of earlier prompts, after the model has been trained."""
+        self._known.clear()
+
 
 @lru_cache(maxsize=4)
 def load_decision_model(path: str) -> DecisionModel:

@@ -1,0 +1,92 @@
+"""The whole training run in small: labels, warm start, GRPO, the saved adapter, and the strategy that uses it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ec2_env.envs import DecisionEnv
+from ec2_env.errors import ConfigurationError
+from ec2_env.rollout import EpisodeKey, play
+from ec2_env.strategy import load_strategy
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Transformers, PEFT and TRL warn about one another
+
+
+@pytest.fixture(scope="module")
+def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
+    """Returns the folder of an adapter trained for two steps, and the scores."""
+    from ec2_env.training.quick import Plan, train
+
+    out = tmp_path_factory.mktemp("run") / "adapter"
+    plan = Plan(
+        settings={"task": "forward_invoice", "language": "en"},
+        states=12,
+        draws=1,
+        examples=8,
+        batch=4,
+        steps=2,
+        prompts=2,
+        generations=4,
+        reward_draws=1,
+        layers=1,
+        rank=2,
+        test_seeds=2,
+        workers=1,
+    )
+    return out, train(out, 0, plan, base=tiny)
+
+
+def test_every_policy_is_scored_on_the_same_episodes(run: tuple[Path, list[Any]]) -> None:
+    scores = {score.name: score for score in run[1]}
+    assert {"random", "edge_only", "untrained model", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
+    assert {len(score.returns) for score in scores.values()} == {2}
+
+
+def test_training_changes_the_adapter(run: tuple[Path, list[Any]]) -> None:
+    from safetensors.torch import load_file
+
+    weights = load_file(run[0] / "adapter_model.safetensors")
+    trained = [tensor for name, tensor in weights.items() if "lora_B" in name]
+    assert trained
+    assert all(tensor.abs().sum() > 0 for tensor in trained)
+
+
+def test_the_card_says_how_the_adapter_was_made(run: tuple[Path, list[Any]], tiny: Path) -> None:
+    card = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))
+    assert card["seed"] == 0
+    assert card["plan"]["steps"] == 2
+    assert card["versions"]["ec2_env"]
+    assert card["results"]["SFT + GRPO"]["episodes"] == 2
+    assert json.loads((run[0] / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"] == str(tiny)
+    assert "| SFT + GRPO |" in (run[0] / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_saved_adapter_decides_as_a_strategy_and_always_the_same(run: tuple[Path, list[Any]]) -> None:
+    strategy = load_strategy(f"learned:{run[0]}")
+    assert strategy.name == "learned"
+    key = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
+    env = DecisionEnv(task="forward_invoice", language="en")
+    first, again = play(env, strategy, key), play(env, strategy, key)
+    assert first == again
+    score = next(score for score in run[1] if score.name == "SFT + GRPO")
+    assert first.result["completion"] == pytest.approx(score.parts[0].task)
+
+
+def test_a_folder_without_an_adapter_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("peft", exc_type=ImportError)
+    env = DecisionEnv(task="forward_invoice", language="en")
+    key = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
+    with pytest.raises(ConfigurationError, match="ec2-env train"):
+        play(env, load_strategy(f"learned:{tmp_path}"), key)
+
+
+def test_two_runs_with_one_seed_train_the_same_adapter(tiny: Path, run: tuple[Path, list[Any]], tmp_path: Path) -> None:
+    from ec2_env.training.quick import Plan, train
+
+    plan = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"]
+    train(tmp_path, 0, Plan(**plan), base=tiny)
+    assert (tmp_path / "adapter_model.safetensors").read_bytes() == (run[0] / "adapter_model.safetensors").read_bytes()

@@ -1,0 +1,266 @@
+"""Trains a small language model to decide about the cloud, on two CPU cores in minutes: `ec2-env train --quick`.
+
+Read from top to bottom: a plan of fixed size, labels from a teacher that looks ahead, a supervised warm start (TRL's SFTTrainer, one
+trained token), GRPO on returns of the env (TRL's GRPOTrainer), and a table on the test split. The plan and the seed fix everything;
+the clock decides nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ec2_env
+from ec2_env.envs import DecisionEnv
+from ec2_env.models import smollm2
+from ec2_env.models.choice import DecisionModel
+from ec2_env.registry import require
+from ec2_env.strategy import Decision, load_strategy
+from ec2_env.training.evaluation import Score, by_prompt, by_strategy, difference, evaluate, table
+from ec2_env.training.grpo import QUIET, improve
+from ec2_env.training.smoothing import SmoothedTeacher
+from ec2_env.training.states import State, episode_keys, labelled_states, visited_states
+from ec2_env.training.teacher import BASES, Teacher, best
+
+FIXED = (
+    "edge_only",
+    "cloud_only",
+    "cloud_only:redacted",
+    "sketch_guided",
+    "step_routing",
+    "step_routing:redacted",
+    "adaptive_assistance",
+    "adaptive_assistance:redacted",
+)
+"""Strategies that the trained policy is compared with, beside `random` and the untrained model."""
+LORA_MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of everything.
+
+    Attributes:
+        settings: Arguments of `DecisionEnv`.
+        states: States that the teacher labels.
+        draws: Rollouts of the teacher for each decision.
+        examples: Labels of the warm start, drawn from the states.
+        batch: Examples in a step of the warm start.
+        warm_rate: Learning rate of the warm start.
+        steps: Steps of GRPO.
+        prompts: States in a step of GRPO.
+        generations: Decisions drawn for each.
+        reward_draws: Rollouts behind a reward.
+        rate: Learning rate of GRPO.
+        entropy: Weight of the entropy bonus in GRPO.
+        layers: Last layers of the model that get an adapter; the others only run forward.
+        rank: Of the adapter.
+        test_seeds: Instances of each task and language that are played for the table.
+        workers: Processes that label.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"domain": "email"})
+    states: int = 1600
+    draws: int = 4
+    examples: int = 960
+    batch: int = 16
+    warm_rate: float = 1e-3
+    steps: int = 30
+    prompts: int = 12
+    generations: int = 12
+    reward_draws: int = 4
+    rate: float = 2e-4
+    entropy: float = 0.0
+    layers: int = 8
+    rank: int = 16
+    test_seeds: int = 2
+    workers: int = 2
+
+
+def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool = True) -> list[Score]:
+    """Trains an adapter, saves it with a card, and prints and returns how it does on the test split.
+
+    Args:
+        out: Folder for the adapter; made if need be.
+        seed: Fixes labels, training and the order of everything.
+        plan: How much of everything.
+        base: Folder of the model to train; SmolLM2 if None.
+        pace: Whether to say how long each part took.
+
+    Raises:
+        ConfigurationError: if SmolLM2 has not been pulled.
+        MissingExtra: if an extra is not installed.
+    """
+    os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    for module in ("torch", "transformers", "peft", "datasets", "trl"):
+        require(module, extra="train")
+    say = Progress(pace)
+    policy = fresh_policy(base or smollm2.folder(), plan, seed)
+    keys = list(episode_keys(DecisionEnv(**plan.settings), "test", range(plan.test_seeds)))
+
+    say(f"labelling {plan.states} states of the train split by looking ahead ({plan.draws} rollouts a decision)")
+    teacher = Teacher(bases=BASES[:1], draws=plan.draws)
+    states = labelled_states(plan.settings, plan.states, seed, teacher, plan.workers)
+    smoothed = SmoothedTeacher(states=states)
+
+    say(f"playing {len(keys)} episodes of the test split with the untrained model and the references")
+    scores = references(plan, keys, smoothed, teacher)
+    scores.append(evaluate("untrained model", by_prompt(policy.decide), plan.settings, keys))
+
+    say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
+    warm_start(policy, labels(states, smoothed, plan.examples, seed), plan, seed)
+    policy.forget()
+    scores.append(evaluate("SFT", by_prompt(policy.decide), plan.settings, keys))
+    say(f"SFT: {scores[-1].mean:.3f}")
+
+    say(f"GRPO: {plan.steps} steps of {plan.prompts} states, {plan.generations} decisions each")
+    visited = visited_states(plan.settings, smoothed, plan.steps * plan.prompts, seed)
+    improve(policy, visited, plan, seed, say)
+    policy.forget()
+    scores.append(evaluate("SFT + GRPO", by_prompt(policy.decide), plan.settings, keys))
+
+    save(policy, out, seed, plan, scores, trained_on="smollm2" if base is None else str(base))
+    say(f"adapter and card are in {out}; try: ec2-env bench --strategy learned:{out}")
+    print(table(scores, "SFT + GRPO"), flush=True)
+    for line in verdict(scores):
+        print(line, flush=True)
+    return scores
+
+
+class Progress:
+    """Prints what is being done, and how many seconds after the start."""
+
+    def __init__(self, pace: bool) -> None:
+        self.start = time.perf_counter() if pace else None
+
+    def __call__(self, text: str) -> None:
+        print(text if self.start is None else f"[{time.perf_counter() - self.start:5.0f} s] {text}", flush=True)
+
+
+def fresh_policy(base: Path, plan: Plan, seed: int) -> DecisionModel:
+    """Returns the base model with a new adapter, which does nothing yet, on its last layers; float32."""
+    import peft
+    import torch
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    transformers.set_seed(seed)
+    model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    depth = model.config.num_hidden_layers
+    adapter = peft.LoraConfig(
+        r=plan.rank,
+        lora_alpha=2 * plan.rank,
+        target_modules=list(LORA_MODULES),
+        layers_to_transform=list(range(max(0, depth - plan.layers), depth)),
+        task_type="CAUSAL_LM",
+    )
+    return DecisionModel(peft.get_peft_model(model, adapter), transformers.AutoTokenizer.from_pretrained(base))
+
+
+def references(plan: Plan, keys: Sequence[Any], smoothed: SmoothedTeacher, teacher: Teacher) -> list[Score]:
+    """Plays the policies that need no language model."""
+    scores = []
+    for spec in ("random", *FIXED):
+        strategy = load_strategy(spec)
+        scores.append(evaluate(spec, by_strategy(strategy), plan.settings, keys, edge=strategy.uses_edge))
+    scores.append(evaluate(f"rule {BASES[0].name}", by_strategy(BASES[0]), plan.settings, keys))
+    scores.append(evaluate("teacher, smoothed", by_strategy(smoothed), plan.settings, keys))
+    scores.append(evaluate("teacher, looking ahead", lambda envs: [teacher.decide(env) for env in envs], plan.settings, keys))
+    return scores
+
+
+def labels(states: Sequence[State], smoothed: SmoothedTeacher, count: int, seed: int) -> list[tuple[str, Decision]]:
+    """Returns prompts with the smoothed teacher's decisions, drawn so that no decision fills more than half.
+
+    States where little depends on the decision are drawn less often: their labels say little.
+    """
+    values = smoothed.values([state.prompt for state in states])
+    chosen = [best(row) for row in values]
+    stakes = [max(row) - sorted(row)[-2] + 0.01 for row in values]
+    total: dict[Decision, float] = {}
+    for decision, stake in zip(chosen, stakes, strict=True):
+        total[decision] = total.get(decision, 0.0) + stake
+    most = sum(total.values()) / 2
+    weights = [stake * min(1.0, most / total[decision]) for decision, stake in zip(chosen, stakes, strict=True)]
+    drawn = random.Random(seed).choices(range(len(states)), weights, k=count)
+    return [(states[n].prompt, chosen[n]) for n in drawn]
+
+
+def warm_start(policy: DecisionModel, examples: Sequence[tuple[str, Decision]], plan: Plan, seed: int) -> None:
+    """Trains the adapter to name the labels; the loss is on the one token that decides."""
+    import datasets
+    import trl
+
+    rows = []
+    for prompt, decision in examples:
+        tokens = policy.tokens(prompt)
+        rows.append({"input_ids": [*tokens, policy.digits[decision]], "completion_mask": [0] * len(tokens) + [1]})
+    with tempfile.TemporaryDirectory() as scratch:
+        trainer = trl.SFTTrainer(
+            model=policy.model,
+            args=trl.SFTConfig(
+                output_dir=scratch,
+                seed=seed,
+                num_train_epochs=1,
+                per_device_train_batch_size=plan.batch,
+                learning_rate=plan.warm_rate,
+                lr_scheduler_type="cosine",
+                warmup_steps=0.1,
+                completion_only_loss=True,
+                max_length=None,
+                logging_steps=max(1, len(rows) // plan.batch // 10),
+                **QUIET,
+            ),
+            train_dataset=datasets.Dataset.from_list(rows),
+            processing_class=policy.tokenizer,
+        )
+        trainer.train()
+
+
+def verdict(scores: Sequence[Score]) -> list[str]:
+    """Says in words how the trained policy stands, with 95% intervals of differences on the same episodes."""
+    named = {score.name: score for score in scores}
+    mine = named["SFT + GRPO"]
+    fixed = max((named[spec] for spec in FIXED), key=lambda score: score.mean)
+    lines = []
+    for other in (named["untrained model"], named["random"], fixed, named["SFT"], named["teacher, looking ahead"]):
+        gap, width = difference(mine, other)
+        word = "better than" if gap > width else "worse than" if gap < -width else "not distinguishable from"
+        lines.append(f"trained is {word} {other.name}: {gap:+.3f} ± {width:.3f}")
+    return lines
+
+
+def save(policy: DecisionModel, out: Path, seed: int, plan: Plan, scores: Sequence[Score], trained_on: str) -> None:
+    """Writes the adapter, `card.json` and `README.md`; no path of this machine remains in them."""
+    import peft
+    import torch
+    import transformers
+    import trl
+
+    out.mkdir(parents=True, exist_ok=True)
+    policy.model.save_pretrained(out, selected_adapters=["default"])
+    config = json.loads((out / "adapter_config.json").read_text(encoding="utf-8"))
+    config["base_model_name_or_path"] = trained_on
+    (out / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    versions = {module.__name__: module.__version__ for module in (ec2_env, peft, torch, transformers, trl)}
+    results = {score.name: {"mean_return": score.mean, "episodes": len(score.returns)} for score in scores}
+    card = {"base_model": trained_on, "seed": seed, "plan": asdict(plan), "versions": versions, "results": results}
+    (out / "card.json").write_text(json.dumps(card, indent=2, default=str) + "\n", encoding="utf-8")
+    (out / "README.md").write_text(
+        f"---\nbase_model: {trained_on}\nlibrary_name: peft\nlicense: apache-2.0\n---\n"
+        "# A policy for the decision about the cloud\n\n"
+        f"LoRA adapter for {trained_on}, trained by `ec2-env train --quick --seed {seed}` on the train split of "
+        f"{plan.settings} with ec2-env {ec2_env.__version__}. The models of these episodes are simulated.\n\n"
+        f"Use it as the strategy `learned:FOLDER`.\n\nOn the test split:\n\n{table(scores, 'SFT + GRPO')}\n\n"
+        + "\n".join(f"- {line}" for line in verdict(scores))
+        + "\n\n`card.json` holds plan, seeds, versions and results.\n",
+        encoding="utf-8",
+    )
