@@ -64,12 +64,14 @@ def compare(report: Report) -> Comparison:
             if (key := (_edge(summary), summary.cell.strategy)) in theirs
         ]
         sections += [(heading, rows)] if rows else []
-    kind = "simulated" if load_model(report.config.cloud).card.simulated else "real"
+    used = {load_model(spec).card.simulated for summary in ours for spec in (summary.cell.edge, summary.cell.cloud) if spec}
+    kind = "simulated" if used == {True} else "real" if used == {False} else "partly simulated"
     return Comparison(
         title=f"Ours ({kind} models, suite {report.config.name}) and published. {data['source']}.",
         head=HEAD,
         sections=sections,
-        notes=[
+        notes=([] if sections else ["None of these rows has been published."])
+        + [
             "Left of each pair: ours. Right: published, for other tasks: the order of the strategies can be compared, levels "
             "cannot. USD and cloud tokens (all kinds) in percent of cloud-only.",
         ],

@@ -5,14 +5,25 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from ec2_env.bench.suites import Suite, load_suite
 from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Prepared, load_strategy
+from ec2_env.strategy import Prepared, Strategy, load_strategy
 from ec2_env.workspace.world import Language
+
+
+@lru_cache(maxsize=256)
+def strategy_of(spec: str) -> Strategy:
+    """Returns the strategy of a specification, loaded once in a process: a trained one may be large.
+
+    Raises:
+        UnknownName: if there is none of that name.
+        ConfigurationError: if its options are wrong.
+    """
+    return load_strategy(spec)
 
 
 class Cell(NamedTuple):
@@ -47,14 +58,14 @@ class BenchConfig:
 
     def cells(self) -> tuple[Cell, ...]:
         """Returns the rows: strategies without an edge model first, then the others by edge model."""
-        without = [name for name in self.strategies if not load_strategy(name).uses_edge]
+        without = [name for name in self.strategies if not strategy_of(name).uses_edge]
         cells = [Cell(name, None, self.cloud) for name in without]
         cells += [Cell(name, edge, self.cloud) for edge in self.edges for name in self.strategies if name not in without]
         return tuple(dict.fromkeys(cells))
 
     def prepared(self) -> bool:
         """Says whether a strategy has to be scored offline first."""
-        return any(isinstance(load_strategy(name), Prepared) for name in self.strategies)
+        return any(isinstance(strategy_of(name), Prepared) for name in self.strategies)
 
     def grid(self) -> Grid:
         """Returns the episodes of the table."""

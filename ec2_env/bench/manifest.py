@@ -98,7 +98,7 @@ def _files(config: BenchConfig) -> Iterator[tuple[str, str]]:
     """Yields the files and folders that specifications name, such as a trained policy, with digests of what is in them."""
     for spec in (*config.strategies, *config.edges, config.cloud):
         for word in re.split(r"[:,@]|=", spec)[1:]:
-            if word and ("/" in word or "\\" in word or "." in word) and Path(word).expanduser().exists():
+            if word and Path(word).expanduser().exists():
                 yield word, _path_digest(Path(word).expanduser())
 
 

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ec2_env.bench.grid import Cell
+from ec2_env.bench.grid import Cell, strategy_of
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import EC2Error
 from ec2_env.reference import reference_usd
 from ec2_env.reward import RewardWeights, terms
 from ec2_env.rollout import EpisodeKey, play
-from ec2_env.strategy import Prepared, Strategy, load_strategy
+from ec2_env.strategy import Prepared, Strategy
 from ec2_env.trace import to_json
 
 
@@ -131,7 +131,7 @@ def _env(edge: str | None, cloud: str, max_steps: int | None) -> DecisionEnv:
 
 @lru_cache(maxsize=64)
 def _strategy(spec: str, gaps: tuple[tuple[tuple[str, str], float], ...]) -> Strategy:
-    strategy = load_strategy(spec)
+    strategy = strategy_of(spec)
     return strategy.prepare(dict(gaps)) if isinstance(strategy, Prepared) else strategy
 
 

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ec2_env.bench.grid import BenchConfig, Grid
+from ec2_env.bench.grid import BenchConfig, Grid, strategy_of
 from ec2_env.bench.manifest import about, manifest
 from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job, start_worker
 from ec2_env.bench.statistics import Totals
 from ec2_env.bench.store import RecordLog, RunFolder, write_json
 from ec2_env.errors import ConfigurationError, EC2Error
 from ec2_env.models.loading import load_model
-from ec2_env.strategy import Prepared, load_strategy
+from ec2_env.strategy import Prepared
 
 AHEAD = 4
 """Jobs handed out ahead for each worker: enough to keep it busy, few enough to stop soon."""
@@ -117,7 +117,7 @@ def check(config: BenchConfig) -> None:
     if not config.strategies or not config.edges:
         raise ConfigurationError("nothing to compare: name at least one strategy and one edge model")
     for spec in config.strategies:
-        load_strategy(spec)
+        strategy_of(spec)
     for spec in config.edges:
         load_model(spec)
     if (card := load_model(config.cloud).card).price is None:
@@ -126,7 +126,7 @@ def check(config: BenchConfig) -> None:
 
 def is_heavy(config: BenchConfig) -> bool:
     """Says whether a model or strategy is too large, or its endpoint too limited, to be used by several processes unasked."""
-    if any(getattr(load_strategy(spec), "heavy", False) for spec in config.strategies):
+    if any(getattr(strategy_of(spec), "heavy", False) for spec in config.strategies):
         return True
     return any(not load_model(spec).card.simulated for spec in (*config.edges, config.cloud))
 
@@ -221,12 +221,13 @@ class _Player:
         log = RecordLog(self.path / f"{file}.jsonl", beside if self.config.trajectories else None, self.watch.say)
         for record in log.read():
             totals.add(record)
-        missing = [n for n in range(len(grid)) if not totals.has(n, or_error=self.keep_errors)]
+        there = sum(totals.has(number, or_error=self.keep_errors) for number in range(len(grid)))
+        missing = (number for number in range(len(grid)) if not totals.has(number, or_error=self.keep_errors))
         earlier = self.stop.spent_usd
         self.stop.spent_usd = earlier + totals.spent_usd
-        self.watch.stage(name, len(grid) - len(missing), len(grid))
+        self.watch.stage(name, there, len(grid))
         with closing(log):
-            for played in self._played(grid, iter(missing), gaps):
+            for played in self._played(grid, missing, gaps):
                 log.append(played)
                 for one in played:
                     totals.add(msgspec.json.decode(one.record, type=EpisodeRecord))
@@ -277,7 +278,7 @@ class _Player:
     def _jobs(self, grid: Grid, missing: Iterator[int], gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Iterator[Job]:
         suite = self.config.suite
         for cell, keys in grid.chunks(missing, 1 if self.careful else 12):
-            needed = cell.edge is not None and isinstance(load_strategy(cell.strategy), Prepared)
+            needed = cell.edge is not None and isinstance(strategy_of(cell.strategy), Prepared)
             scores = frozen(gaps[str(cell.edge)]) if needed else ()
             yield Job(cell, keys, scores, suite.max_steps, self.config.weights, self.config.trajectories)
 

@@ -53,7 +53,7 @@ class RunFolder:
         if file.exists():
             check_manifest(self.path, read_manifest(file), manifest)
             return
-        others = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK)
+        others = sorted(entry.name for entry in self.path.iterdir() if entry.name != LOCK and entry.suffix != PART)
         if others:
             raise ConfigurationError(
                 f"{self.path} is not empty and not a run folder (it holds {others[0]!r}); choose another --out"
@@ -66,6 +66,7 @@ class RunFolder:
 
 
 LOCK = ".lock"
+PART = ".part"
 
 
 def _locked(path: Path) -> BinaryIO:
@@ -130,7 +131,7 @@ def _short(value: Any) -> str:
 
 def write_json(file: Path, value: Any) -> None:
     """Writes a file in one piece: a reader, or a crash, meets the old one or the new one."""
-    draft = file.with_name(f"{file.name}.part")
+    draft = file.with_name(f"{file.name}{PART}")
     with draft.open("w", encoding="utf-8") as stream:
         stream.write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         stream.flush()

@@ -83,3 +83,9 @@ def test_folder_in_use_is_refused_until_it_is_closed(tmp_path: Path) -> None:
         RunFolder(tmp_path / "run", {"trials": 3}, {})
     first.close()
     RunFolder(tmp_path / "run", {"trials": 3}, {}).close()
+
+
+def test_folder_that_was_killed_while_it_was_made_is_used(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json.part").write_text('{"settin')
+    RunFolder(tmp_path, {"trials": 3}, {}).close()
+    assert '"trials": 3' in (tmp_path / "manifest.json").read_text(encoding="utf-8")
