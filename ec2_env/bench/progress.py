@@ -39,10 +39,15 @@ class Quiet:
 
 
 class Bar(Quiet):
-    """A progress bar with the money spent and the time left."""
+    """A progress bar with the money spent and the time left.
 
-    def __init__(self) -> None:
+    Args:
+        simulated: Whether the cloud model is, so that nobody is billed.
+    """
+
+    def __init__(self, *, simulated: bool) -> None:
         super().__init__()
+        self._kind = " simulated" if simulated else ""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -72,7 +77,7 @@ class Bar(Quiet):
     def advance(self, episodes: int, totals: Totals) -> None:
         """Moves the bar."""
         errors = f", {totals.errors} errors" if totals.errors else ""
-        self._bar.update(self._task, advance=episodes, money=f"${totals.spent_usd:.2f}{errors}")
+        self._bar.update(self._task, advance=episodes, money=f"${totals.spent_usd:.2f}{self._kind}{errors}")
 
     def say(self, text: str) -> None:
         """Prints a line above the bar."""

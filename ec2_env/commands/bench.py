@@ -63,6 +63,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from ec2_env.bench.manifest import digest, manifest
     from ec2_env.bench.progress import Bar, Quiet
     from ec2_env.bench.runner import check, is_heavy, run
+    from ec2_env.models.loading import load_model
 
     config = _config(arguments)
     check(config)
@@ -74,7 +75,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not (path / "manifest.json").exists():
         raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
     workers = arguments.workers or (1 if is_heavy(config) else os.cpu_count() or 1)
-    with Bar() if sys.stderr.isatty() and not arguments.quiet else Quiet(silent=arguments.quiet) as watch:
+    bar = sys.stderr.isatty() and not arguments.quiet
+    simulated = load_model(config.cloud).card.simulated
+    with Bar(simulated=simulated) if bar else Quiet(silent=arguments.quiet) as watch:
         outcome = run(config, path, workers=workers, watch=watch, max_usd=arguments.max_usd, keep_errors=arguments.keep_errors)
     return _finish(arguments, config, outcome, path)
 

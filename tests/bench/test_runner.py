@@ -14,12 +14,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ec2_env.bench import records
 from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.report import make_report
-from ec2_env.bench.runner import Outcome, RunBroken, check
+from ec2_env.bench.runner import Outcome, RunBroken, check, is_heavy
 from ec2_env.bench.table import as_json, as_terminal
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, EndpointError, UnknownName
@@ -255,3 +256,15 @@ def group_of(stat: Path) -> int | None:
     except (OSError, ValueError):
         return None
     return None if state == "Z" else int(group)
+
+
+def test_dead_endpoint_of_a_real_edge_model_is_an_infrastructure_error(play: Runner, config: BenchConfig) -> None:
+    pytest.importorskip("openai")
+    suite = msgspec.structs.replace(config.suite, tasks=config.suite.tasks[:1], languages=("en",), seeds=1)
+    edge = "openai:small@base_url=http://127.0.0.1:9/v1,retries=0"
+    real = dataclasses.replace(config, suite=suite, strategies=("cloud_only", "edge_only"), edges=(edge,))
+    assert is_heavy(real) and not is_heavy(config)
+    outcome = play(changed=real)
+    assert (outcome.totals.done, outcome.totals.errors, outcome.left) == (3, 3, 0)
+    shown = table(real, outcome)
+    assert "Real models: small." in shown and "3 in edge_only (small)" in shown

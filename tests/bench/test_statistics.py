@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
+import tracemalloc
 from collections.abc import Callable
 from itertools import product
 
+import msgspec
 import pytest
 
 from ec2_env.bench.grid import Grid
@@ -125,3 +128,17 @@ def test_numbers_and_episodes_of_a_grid_belong_together(grid: Grid) -> None:
     chunks = list(grid.chunks(iter(range(len(grid))), 4))
     assert sum(len(keys) for _, keys in chunks) == len(grid)
     assert all(len(keys) <= 4 and len({(key.task, key.language) for key in keys}) == 1 for _, keys in chunks)
+
+
+def test_memory_does_not_grow_with_the_records(record: RecordMaker, grid: Grid) -> None:
+    large = Grid(grid.cells, grid.pairs, "test", 100, 3)
+    totals, one = Totals(large), record(0, 0.5, checks={f"check {n}": 1.0 for n in range(50)})
+    used = []
+    tracemalloc.start()
+    for number in range(len(large)):
+        cell, key = large.episode(number)
+        totals.add(msgspec.structs.replace(one, **cell._asdict(), **dataclasses.asdict(key)))
+        used.append(tracemalloc.get_traced_memory()[0] if number in (len(large) // 2, len(large) - 1) else 0)
+    tracemalloc.stop()
+    assert totals.done == 1_800
+    assert max(used) - sorted(used)[-2] < 5_000
