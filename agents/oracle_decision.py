@@ -1,4 +1,4 @@
-"""Oracle decision: tries every decision on copies of the episode and takes the best: the upper reference, out of a product's reach."""
+"""Oracle decision: tries every decision on copies of the episode and takes the best: the upper reference."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.choice import DecisionModel
-from ec2_env.strategy import Strategy
+from ec2_env.strategy import Decision, Strategy
 from ec2_env.training.states import State, go_to
 from ec2_env.training.teacher import BASES, likely_lucks, play_on
 
@@ -64,7 +64,7 @@ class Returns:
         if (number, decision) not in self._known:
             go_to(self.env, self.states[number])
             lucks = likely_lucks(self.env, self.draws, 8 * self.draws)
-            played = [play_on(self.env, decision, self.base, luck) for luck in lucks]
+            played = [play_on(self.env, Decision(decision), self.base, luck) for luck in lucks]
             self._known[number, decision] = sum(played) / len(played)
         return self._known[number, decision]
 

@@ -1,8 +1,8 @@
 """Trains a small language model to decide about the cloud, on two CPU cores in minutes: `ec2-env train --quick`.
 
-Read from top to bottom: a plan of fixed size, labels from a teacher that looks ahead, a supervised warm start (TRL's SFTTrainer, one
-trained token), GRPO on returns of the env (TRL's GRPOTrainer), and a table on the test split. The plan and the seed fix everything;
-the clock decides nothing.
+Read from top to bottom: a plan of fixed size, labels from a teacher that looks ahead, a supervised warm start (TRL's SFTTrainer,
+one trained token), GRPO on returns of the env (TRL's GRPOTrainer), and a table on the test split. The plan and the seed fix
+everything; the clock decides nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import ec2_env
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
-from ec2_env.models.choice import DecisionModel
+from ec2_env.models.choice import DecisionModel, load_decision_model, shorten
 from ec2_env.registry import require
 from ec2_env.strategy import Decision, load_strategy
 from ec2_env.training.evaluation import Score, by_prompt, by_strategy, difference, evaluate, table
@@ -60,7 +60,8 @@ class Plan:
         reward_draws: Rollouts behind a reward.
         rate: Learning rate of GRPO.
         entropy: Weight of the entropy bonus in GRPO.
-        layers: Last layers of the model that get an adapter; the others only run forward.
+        depth: Layers of the model that are kept, from the first; see `ec2_env.models.choice.shorten`.
+        layers: How many of them get an adapter, from the last; the others only run forward.
         rank: Of the adapter.
         test_seeds: Instances of each task and language that are played for the table.
         workers: Processes that label.
@@ -78,10 +79,21 @@ class Plan:
     reward_draws: int = 4
     rate: float = 2e-4
     entropy: float = 0.0
-    layers: int = 8
+    depth: int = 12
+    layers: int = 6
     rank: int = 16
     test_seeds: int = 2
     workers: int = 2
+
+
+def scaled(plan: Plan, factor: float) -> Plan:
+    """Returns a plan with `factor` times the states, labels and GRPO steps."""
+    return replace(
+        plan,
+        states=max(50, round(plan.states * factor)),
+        examples=max(plan.batch, round(plan.examples * factor)),
+        steps=max(1, round(plan.steps * factor)),
+    )
 
 
 def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool = True) -> list[Score]:
@@ -113,10 +125,11 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool
 
     say(f"playing {len(keys)} episodes of the test split with the untrained model and the references")
     scores = references(plan, keys, smoothed, teacher)
-    scores.append(evaluate("untrained model", by_prompt(policy.decide), plan.settings, keys))
+    whole = load_decision_model("") if base is None else policy
+    scores.append(evaluate("untrained model", by_prompt(whole.decide), plan.settings, keys))
 
     say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
-    warm_start(policy, labels(states, smoothed, plan.examples, seed), plan, seed)
+    warm_start(policy, labels(states, smoothed, plan.examples, seed), plan, seed, say)
     policy.forget()
     scores.append(evaluate("SFT", by_prompt(policy.decide), plan.settings, keys))
     say(f"SFT: {scores[-1].mean:.3f}")
@@ -154,6 +167,7 @@ def fresh_policy(base: Path, plan: Plan, seed: int) -> DecisionModel:
     transformers.utils.logging.disable_progress_bar()
     transformers.set_seed(seed)
     model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+    shorten(model, plan.depth)
     depth = model.config.num_hidden_layers
     adapter = peft.LoraConfig(
         r=plan.rank,
@@ -194,10 +208,20 @@ def labels(states: Sequence[State], smoothed: SmoothedTeacher, count: int, seed:
     return [(states[n].prompt, chosen[n]) for n in drawn]
 
 
-def warm_start(policy: DecisionModel, examples: Sequence[tuple[str, Decision]], plan: Plan, seed: int) -> None:
+def warm_start(
+    policy: DecisionModel, examples: Sequence[tuple[str, Decision]], plan: Plan, seed: int, say: Callable[[str], None]
+) -> None:
     """Trains the adapter to name the labels; the loss is on the one token that decides."""
     import datasets
+    import transformers
     import trl
+
+    class Telling(transformers.TrainerCallback):  # type: ignore[misc]  # Transformers is not typed here
+        """Says the loss on one line."""
+
+        def on_log(self, arguments: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
+            if "loss" in logs:
+                say(f"  step {state.global_step}: loss {float(logs['loss']):.3f}, accuracy {logs['mean_token_accuracy']}")
 
     rows = []
     for prompt, decision in examples:
@@ -222,6 +246,8 @@ def warm_start(policy: DecisionModel, examples: Sequence[tuple[str, Decision]], 
             train_dataset=datasets.Dataset.from_list(rows),
             processing_class=policy.tokenizer,
         )
+        trainer.remove_callback(transformers.PrinterCallback)
+        trainer.add_callback(Telling())
         trainer.train()
 
 

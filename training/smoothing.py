@@ -1,8 +1,8 @@
 """Smooths the teacher's values over states: what it thinks of a few thousand states, freed from the luck of single rollouts.
 
 A value that comes from a few rollouts is mostly luck (an episode passes or fails), so its best decision is often a wrong label.
-Kernel ridge regression of the advantages on the phrases of the prompt averages over states that read alike. It is also a policy of
-its own, the one that a language model trained on its labels can be compared with.
+Ridge regression of the advantages on the phrases of the prompt averages over states that read alike. It is also a policy of its
+own: the one that a language model trained on its labels has to be compared with.
 """
 
 from __future__ import annotations
@@ -30,33 +30,32 @@ def phrases(prompt: str) -> frozenset[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothedTeacher:
-    """Estimates the advantage of each decision from a prompt alone, by kernel ridge regression; also a strategy.
+    """Estimates the advantage of each decision from a prompt alone, by ridge regression; also a strategy.
 
     Attributes:
         states: Labelled states.
-        ridge: Regularization, in units of the variance of one label's noise over that of the advantages.
-        degree: Of the polynomial kernel: 2 lets each pair of phrases count.
+        ridge: Regularization, in states: a phrase that this many states have counts half.
     """
 
     states: Sequence[State]
     ridge: float = 30.0
-    degree: int = 2
     name: str = "smoothed_teacher"
     uses_edge: bool = True
 
     @cached_property
     def vocabulary(self) -> dict[str, int]:
+        """Number of each phrase."""
         return {phrase: n for n, phrase in enumerate(sorted({p for state in self.states for p in phrases(state.prompt)}))}
 
     @cached_property
-    def fitted(self) -> tuple[Any, Any, Any]:
-        """Phrases of the states (n, vocabulary), weights (n, 6) and mean advantages (6,)."""
+    def fitted(self) -> tuple[Any, Any]:
+        """Weights of the phrases, shape (vocabulary, 6), and mean advantages, shape (6,)."""
         values = np.array([state.values for state in self.states])
         advantages = values - values.mean(axis=1, keepdims=True)
         mean = advantages.mean(axis=0)
-        known = self.encoded([state.prompt for state in self.states])
-        kernel = self.kernel(known, known) + self.ridge * np.eye(len(known))
-        return known, np.linalg.solve(kernel, advantages - mean), mean
+        rows = self.encoded([state.prompt for state in self.states])
+        square = rows.T @ rows + self.ridge * np.eye(rows.shape[1])
+        return np.linalg.solve(square, rows.T @ (advantages - mean)), mean
 
     def encoded(self, prompts: Sequence[str]) -> Any:
         """Returns which known phrases each prompt has, shape (len(prompts), vocabulary)."""
@@ -67,14 +66,10 @@ class SmoothedTeacher:
                     row[self.vocabulary[phrase]] = 1.0
         return rows
 
-    def kernel(self, left: Any, right: Any) -> Any:
-        """Returns the similarity of prompts, about 0 to 1 for degree 2 after scaling by a usual prompt with itself."""
-        return ((1 + left @ right.T) / 4) ** self.degree
-
     def values(self, prompts: Sequence[str]) -> list[list[float]]:
         """Returns the estimated advantage of each decision, shape (len(prompts), 6)."""
-        known, weights, mean = self.fitted
-        found: list[list[float]] = (self.kernel(self.encoded(prompts), known) @ weights + mean).tolist()
+        weights, mean = self.fitted
+        found: list[list[float]] = (self.encoded(prompts) @ weights + mean).tolist()
         return found
 
     def decide(self, view: View) -> Decision:

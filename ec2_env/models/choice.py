@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -69,6 +70,17 @@ class DecisionModel:
         self._known.clear()
 
 
+def shorten(model: Any, depth: int) -> None:
+    """Keeps only the first `depth` layers of a model of Llama's kind; what follows them (norm, vocabulary) stays.
+
+    Choosing one of six digits needs less than writing does, and most of the time of a small machine goes into layers.
+    """
+    model.model.layers = model.model.layers[:depth]
+    model.config.num_hidden_layers = len(model.model.layers)
+    if getattr(model.config, "layer_types", None):
+        model.config.layer_types = model.config.layer_types[:depth]
+
+
 @lru_cache(maxsize=4)
 def load_decision_model(path: str) -> DecisionModel:
     """Loads a base model and the adapter trained on it; the same object for the same path.
@@ -83,14 +95,17 @@ def load_decision_model(path: str) -> DecisionModel:
     torch = require("torch", extra="local")
     transformers = require("transformers", extra="local")
     peft = require("peft", extra="local")
-    base = "smollm2"
+    base, depth = "smollm2", None
     if path:
-        if not (Path(path) / "adapter_config.json").is_file():
-            raise ConfigurationError(f"{path} holds no adapter_config.json; make one with: ec2-env train --quick --out {path}")
+        if not all((Path(path) / name).is_file() for name in ("adapter_config.json", "card.json")):
+            raise ConfigurationError(f"{path} holds no adapter with a card; make one with: ec2-env train --quick --out {path}")
         base = peft.PeftConfig.from_pretrained(path).base_model_name_or_path
+        depth = json.loads((Path(path) / "card.json").read_text(encoding="utf-8"))["plan"]["depth"]
     folder = smollm2.folder() if base == "smollm2" else Path(base)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    if depth is not None:
+        shorten(model, depth)
     if path:
         model = peft.PeftModel.from_pretrained(model, path)
     return DecisionModel(model, tokenizer)

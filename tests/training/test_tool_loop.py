@@ -11,7 +11,7 @@ from ec2_env.training.env_factory import make_dataset, make_environment_class
 
 TURNS = (
     '<tool_call>\n{"name": "list_mail", "arguments": {"folder": "inbox"}}\n</tool_call>',
-    '<tool_call>\n{"name": "invoke_cloud", "arguments": {"request": "what now", "mode": "advise", "share": "request"}}\n</tool_call>',
+    '<tool_call>\n{"name": "invoke_cloud", "arguments": {"request": "next", "mode": "advise", "share": "request"}}\n</tool_call>',
     '<tool_call>\n{"name": "finish", "arguments": {"answer": "done"}}\n</tool_call>',
     "I am done.",
 )

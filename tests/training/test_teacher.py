@@ -1,0 +1,122 @@
+"""The teacher looks ahead without looking into the future, and what is learned from it comes out the same each time."""
+
+from __future__ import annotations
+
+import copy
+from statistics import fmean
+
+import pytest
+
+from ec2_env.envs import DecisionEnv
+from ec2_env.errors import ConfigurationError
+from ec2_env.rollout import EpisodeKey
+from ec2_env.strategy import Decision, load_strategy
+from ec2_env.training.evaluation import Score, by_strategy, difference, evaluate, half_width, table
+from ec2_env.training.smoothing import SmoothedTeacher, phrases
+from ec2_env.training.states import State, episode_keys, go_to, labelled_states, observed, visited_states
+from ec2_env.training.teacher import BASES, Teacher, best, likely_lucks, play_on
+
+SETTINGS = {"task": "forward_invoice", "language": "en"}
+TEACHER = Teacher(bases=BASES[:1], draws=2)
+
+
+def started(seed: int = 0) -> DecisionEnv:
+    env = DecisionEnv(**SETTINGS)
+    env.begin("forward_invoice", "en", "test", seed)
+    return env
+
+
+def test_the_teacher_beats_random_decisions() -> None:
+    keys = list(episode_keys(DecisionEnv(**SETTINGS), "test", range(10)))
+    teacher = evaluate("teacher", lambda envs: [TEACHER.decide(env) for env in envs], SETTINGS, keys)
+    random = evaluate("random", by_strategy(load_strategy("random")), SETTINGS, keys)
+    assert teacher.mean > random.mean
+
+
+def test_looking_ahead_changes_nothing_and_repeats() -> None:
+    env, untouched = started(), started()
+    first = TEACHER.values(env)
+    assert TEACHER.values(env) == first == TEACHER.values(started())
+    assert env.session is not None and untouched.session is not None
+    untouched.view().signals()
+    assert env.session.events == untouched.session.events
+    assert env.session.noise == untouched.session.noise
+
+
+def test_no_copy_has_the_luck_of_the_episode() -> None:
+    env = started()
+    lucks = likely_lucks(env, 3, 12)
+    assert env.session is not None
+    assert len(set(lucks)) == 3
+    assert env.session.noise not in lucks
+
+
+def test_lucks_are_those_under_which_the_edge_model_looks_as_it_does() -> None:
+    env = started()
+    assert env.session is not None
+    seen = env.session.signals().entropy
+    assert seen is not None
+
+    def distance(noise: str) -> float:
+        fork = copy.deepcopy(env)
+        assert fork.session is not None
+        fork.session.noise, fork.session._signals = noise, None
+        return abs((fork.session.signals().entropy or 0.0) - seen)
+
+    near, all_of_them = likely_lucks(env, 4, 48), likely_lucks(env, 48, 48)
+    assert fmean(map(distance, near)) < fmean(map(distance, all_of_them)) / 2
+
+
+def test_only_running_episodes_have_values() -> None:
+    with pytest.raises(ConfigurationError, match="nothing to decide"):
+        TEACHER.values(DecisionEnv(**SETTINGS))
+    env = started()
+    while env.session is not None and not env.session.ended:
+        env.take(Decision.EDGE)
+    with pytest.raises(ConfigurationError, match="nothing to decide"):
+        play_on(env, Decision.EDGE, BASES[0], "luck")
+
+
+def test_the_oracle_strategy_takes_what_the_teacher_would() -> None:
+    env = started()
+    assert load_strategy("oracle_decision:draws=3").decide(env.view()) == Teacher(draws=3).decide(env)
+
+
+def test_labelled_states_do_not_depend_on_the_number_of_processes() -> None:
+    alone = labelled_states(SETTINGS, 10, 0, TEACHER, workers=1)
+    assert len(alone) == 10
+    assert alone == labelled_states(SETTINGS, 10, 0, TEACHER, workers=2)
+    assert {state.key.split for state in alone} == {"train"}
+
+
+def test_a_state_is_rebuilt_from_its_decisions() -> None:
+    states = visited_states(SETTINGS, BASES[0], 20, 0)
+    env = DecisionEnv(**SETTINGS)
+    for state in states[:5]:
+        go_to(env, state)
+        assert observed(env, state.key) == state
+
+
+def state(prompt: str, *values: float) -> State:
+    key = EpisodeKey(task="forward_invoice", language="en", split="train", seed=0, trial=0)
+    return State(key=key, decisions=(), prompt=prompt, features=(), values=values)
+
+
+def test_smoothing_finds_what_depends_on_a_phrase() -> None:
+    high = [state(f"Entropy high. Task {n % 3}.", 0, 0, 0, 0.1 + 0.2 * (n % 2), 0, 0) for n in range(60)]
+    low = [state(f"Entropy low. Task {n % 3}.", 0.1, 0, 0, 0, 0.3 * (n % 3 == 0), 0) for n in range(60)]
+    smoothed = SmoothedTeacher(states=high + low, ridge=1.0)
+    values = smoothed.values(["Entropy high. Task 1.", "Entropy low. Task 1.", "never seen"])
+    assert [best(row) for row in values[:2]] == [Decision.ADVISE_REDACTED, Decision.EDGE]
+    assert phrases("Entropy high. Task 1.\nChoice:") == {"entropy high", "task 1", "choice"}
+
+
+def test_the_table_compares_on_the_same_episodes() -> None:
+    keys = list(episode_keys(DecisionEnv(**SETTINGS), "test", range(3)))
+    edge = evaluate("edge", by_strategy(load_strategy("edge_only")), SETTINGS, keys)
+    other = Score(name="other", returns=tuple(value + 0.5 for value in edge.returns), parts=edge.parts, decisions=edge.decisions)
+    assert difference(other, edge) == pytest.approx((0.5, 0.0))
+    assert half_width([1.0]) == float("inf")
+    lines = table([edge, other], "other").splitlines()
+    assert lines[2].startswith("| other | ")
+    assert "+0.500 ± 0.000" in lines[3]
