@@ -19,6 +19,11 @@ def render_ansi(session: Session) -> str:
     return "\n".join(lines)
 
 
+def inert(text: str) -> str:
+    """Returns text without control characters, which could move the cursor or rewrite what a terminal shows."""
+    return "".join(c if c >= " " and c != "\x7f" and not "\x80" <= c < "\xa0" else "?" for c in text)
+
+
 def ansi_lines(event: Event, width: int = 160) -> list[str]:
     """Returns the lines that show one event."""
     match event:
@@ -27,7 +32,7 @@ def ansi_lines(event: Event, width: int = 160) -> list[str]:
         case ToolRan():
             mark = f"{_GREEN}ok{_RESET}" if event.ok else f"{_RED}refused{_RESET}"
             arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
-            return [f"  {event.by} calls {_BOLD}{event.name}{_RESET}({cut(arguments, width)}) {mark}", f"    {_DIM}{cut(event.result, width)}{_RESET}"]
+            return [f"  {event.by} calls {_BOLD}{inert(event.name)}{_RESET}({cut(arguments, width)}) {mark}", f"    {_DIM}{cut(event.result, width)}{_RESET}"]
         case CloudCall():
             return _cloud_lines(event, width)
         case EdgeTurn():
@@ -41,7 +46,7 @@ def ansi_lines(event: Event, width: int = 160) -> list[str]:
 def _cloud_lines(event: CloudCall, width: int) -> list[str]:
     kind = f"{event.mode}, shares {event.share}{', redacted' if event.redact else ''}"
     if event.status != "ok":
-        return [f"  {_YELLOW}cloud: {kind}: {event.status}: {event.problem}{_RESET}"]
+        return [f"  {_YELLOW}cloud: {kind}: {event.status}: {cut(event.problem, width)}{_RESET}"]
     tokens = f"{event.tokens_raw} raw + {event.tokens_cached} cached + {event.tokens_out} out tokens, ${float(event.usd):.4f}"
     lines = [f"  {_YELLOW}cloud: {kind}{_RESET} {_DIM}({tokens}){_RESET}"]
     for position, text in event.sent:
@@ -58,13 +63,13 @@ def _around(text: str, spans: list[tuple[int, int]], width: int) -> str:
     pieces = []
     for start, end in sorted(spans):
         left, right = max(0, start - 30), min(len(text), end + 30)
-        pieces.append(f"…{text[left:start]}{_RED}{text[start:end]}{_RESET}{text[end:right]}…".replace("\n", " "))
+        pieces.append(f"…{inert(text[left:start])}{_RED}{inert(text[start:end])}{_RESET}{inert(text[end:right])}…")
     return " ".join(pieces)[: width * 4]
 
 
 def cut(text: str, width: int) -> str:
     """Returns one line of at most `width` characters."""
-    flat = " ".join(text.split())
+    flat = inert(" ".join(text.split()))
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
