@@ -42,7 +42,7 @@ def test_every_app_offers_documented_tools_and_fills_a_world() -> None:
 
 def test_a_sent_mail_is_found_read_and_deleted_but_stays_sent(office: Any) -> None:
     sent = good(
-        office, "send_mail", to=["Ann@Firm.example"], subject="Zebra crossing", body="Black and white.", cc=["bob@firm.example"]
+        office, "send_mail", to=["Ann@Firm.example"], subject="Zebra crossing", body="Black and white.", cc=["bob@x.example"]
     )
     assert sent["to"] == ["ann@firm.example"]
     assert [hit["id"] for hit in good(office, "search_mail", query="zebra WHITE")] == [sent["id"]]
