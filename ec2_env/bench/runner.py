@@ -248,8 +248,7 @@ class _Player:
                         return
             return
         if self.pool is None:
-            context = multiprocessing.get_context("spawn")
-            self.pool = ProcessPoolExecutor(self.workers, mp_context=context, initializer=start_worker)
+            self.pool = _started_pool(self.workers)
         try:
             yield from self._pooled(self.pool, jobs)
         except BrokenProcessPool as error:
@@ -281,6 +280,20 @@ class _Player:
             needed = cell.edge is not None and isinstance(strategy_of(cell.strategy), Prepared)
             scores = frozen(gaps[str(cell.edge)]) if needed else ()
             yield Job(cell, keys, scores, suite.max_steps, self.config.weights, self.config.trajectories)
+
+
+def _started_pool(workers: int) -> ProcessPoolExecutor:
+    """Returns a pool whose processes do not hear Ctrl-C, which is the parent's business, from their start on."""
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker)
+    listening = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if listening else None
+    try:
+        for _ in range(workers):
+            pool.submit(int)
+    finally:
+        if listening:
+            signal.signal(signal.SIGINT, before)
+    return pool
 
 
 def _whole(one: Played | Broken) -> Played:
