@@ -34,6 +34,13 @@ def _number(digits: int) -> Callable[[Estimate], str]:
     return lambda estimate: NONE if estimate.mean is None else f"{estimate.mean:.{digits}f}" if estimate.mean else "0"
 
 
+def _operations(estimate: Estimate) -> str:
+    """Returns PFLOPs; a small model needs thousandths of one."""
+    if not estimate.mean:
+        return NONE if estimate.mean is None else "0"
+    return f"{estimate.mean:.2f}" if estimate.mean >= 0.01 else f"{estimate.mean:.1g}"
+
+
 COLUMNS: Sequence[tuple[str, str, Callable[[Estimate], str]]] = (
     ("completion", "completion", _percent),
     ("pass_hat_3", "Pass^3", _percent),
@@ -42,7 +49,7 @@ COLUMNS: Sequence[tuple[str, str, Callable[[Estimate], str]]] = (
     ("tokens_cached", "cached", _thousands),
     ("tokens_out", "out", _thousands),
     ("cloud_usd", "USD", _number(4)),
-    ("edge_pflops", "PFLOP", _number(2)),
+    ("edge_pflops", "PFLOP", _operations),
     ("return", "return", _number(2)),
 )
 """Figure, heading and form of each column after the first."""
