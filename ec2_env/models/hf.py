@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Sequence
@@ -79,6 +80,10 @@ class LocalModel:
         self.options = options or LocalOptions()
         self._card = card
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+        self._read: tuple[list[int], Any] | None = None
+        """The last single prompt and what the model remembers of it, so that the next turn of a chat only reads what is new."""
+        newer = "cache" in inspect.signature(model.forward).parameters
+        self._memory_name = "cache" if newer else "past_key_values"  # renamed in Transformers 5
         self._special = re.compile("|".join(re.escape(token) for token in tokenizer.all_special_tokens) or "(?!)")
 
     @property
@@ -98,9 +103,13 @@ class LocalModel:
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
         """Returns the entropy of the first token; costs one prefill."""
         torch = require("torch", extra="local")
-        ids = torch.tensor([self.prompt_ids(messages, tools)], device=self.model.device)
+        prompt = self.prompt_ids(messages, tools)
+        memory, known = self._remembered(prompt)
+        ids = torch.tensor([prompt[known:]], device=self.model.device)
         with torch.inference_mode():
-            scores = self.model(input_ids=ids, logits_to_keep=1).logits[:, -1].float()
+            output = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._memory_name: memory})
+        scores = output.logits[:, -1].float()
+        self._read = prompt, memory
         return Signals(entropy=_entropies(scores, logprobs)[0])
 
     def complete_batch(self, requests: Sequence[Request], logprobs: int = 0) -> list[Reply]:
@@ -151,6 +160,19 @@ class LocalModel:
             arguments = text  # the model's own mistake; it is shown as it was made
         return {"type": "function", "function": {"name": function.get("name"), "arguments": arguments}}
 
+    def _remembered(self, prompt: list[int]) -> tuple[Any, int]:
+        """Returns the memory of the last prompt and its length, if the new prompt goes on from all of it; else a fresh one and 0.
+
+        Only whole prompts are gone on from: what a turn computes then depends on its own chat, and not on what was decoded before.
+        """
+        transformers = require("transformers", extra="local")
+        read, self._read = self._read, None
+        if read is None or prompt[: len(read[0])] != read[0]:
+            return transformers.DynamicCache(config=self.model.config), 0
+        known = min(len(read[0]), len(prompt) - 1)
+        _shorten(read[1], known)
+        return read[1], known
+
     def _decode(self, prompts: Sequence[list[int]], reads_calls: Sequence[bool], logprobs: int) -> list[Reply]:
         torch = require("torch", extra="local")
         transformers = require("transformers", extra="local")
@@ -158,6 +180,7 @@ class LocalModel:
         ids = torch.tensor([[self._pad] * (width - len(p)) + p for p in prompts], device=self.model.device)
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self.model.device)
         first = _FirstScores()
+        memory = {self._memory_name: self._remembered(prompts[0])[0]} if len(prompts) == 1 else {}
         warm = self.options.temperature > 0
         with torch.random.fork_rng(enabled=warm), torch.inference_mode():
             if warm:
@@ -168,7 +191,11 @@ class LocalModel:
                 generation_config=self._generation_config(transformers),
                 logits_processor=transformers.LogitsProcessorList([first]),
                 stopping_criteria=transformers.StoppingCriteriaList([_CallComplete(self.tokenizer, width, reads_calls)]),
+                **memory,
             )
+        if memory:
+            _shorten(memory[self._memory_name], width)
+            self._read = prompts[0], memory[self._memory_name]
         entropies = _entropies(first.scores, logprobs)
         stops = self._stops()
         return [
@@ -197,6 +224,13 @@ class LocalModel:
             repetition_penalty=1.0,
             **(sampling if options.temperature > 0 else {"do_sample": False}),
         )
+
+
+def _shorten(memory: Any, length: int) -> None:
+    """Makes a model's memory forget all but the first `length` tokens."""
+    extra = memory.get_seq_length() - length
+    if extra > 0:
+        memory.crop(-extra)
 
 
 class _FirstScores:
