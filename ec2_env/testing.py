@@ -21,6 +21,7 @@ from ec2_env.workspace.tools import Result, Toolbox
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d)?")
 _ID = re.compile(r"[a-z]+-\d{4,5}")
+_PATH = re.compile(r"(?:[\w-]+/)+[\w-]+\.\w+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def unseen_values(episode: Episode) -> list[str]:
         except StopIteration:
             return problems
         text = action_text(step.action)
-        for token in [*_EMAIL.findall(text), *_ID.findall(text)]:
+        for token in [*_EMAIL.findall(text), *_ID.findall(text), *_PATH.findall(text)]:
             if not any(token in shown for shown in known):
                 problems.append(f"{token} in {text[:120]}")
         if isinstance(step.action, Finish):

@@ -114,7 +114,9 @@ def build(world: World) -> Plan:
 
 def solve(vendor: str) -> Steps:
     """Reads the policy and the newest invoice, decides, looks up the address, forwards."""
-    policy = yield Step(action=ToolCall("read_file", {"path": "policies/invoice_approval.md"}), skill="planning")
+    files = yield Step(action=ToolCall("list_files", {}), skill="planning")
+    path = next((f["path"] for f in files if "invoice" in f["path"]), "")
+    policy = yield Step(action=ToolCall("read_file", {"path": path}), skill="exploration")
     hits = yield Step(action=ToolCall("search_mail", {"query": vendor}), skill="exploration")
     invoices = [h for h in hits if re.search(r"invoice|发票", h["subject"], re.IGNORECASE)]
     final, draft = invoices[0], invoices[-1]

@@ -36,7 +36,7 @@ PHRASINGS = {
 }
 RULES = {
     "en": (
-        "# Triage\n\nChanges: see triage_amendment.md. Labels, highest first: {top}, {mid}, {low}. One label a mail.\n\n"
+        "# Triage\n\nChanges: see policies/triage_amendment.md. Labels, highest first: {top}, {mid}, {low}. One label a mail.\n\n"
         "- Ongoing outage: {top} if the customer's yearly revenue (customers/accounts.md) is at least {revenue}, else {mid}.\n"
         "- Request with a deadline: {top} if it is at most {near} {unit} from today, {mid} if at most {far} {unit}, else {low}.\n"
         "- Unpaid invoice: {mid} if it is overdue (due before today) and at least {amount}, else {low}.\n\n"
@@ -45,7 +45,7 @@ RULES = {
         "For each {top} mail save a draft reply to its sender that quotes its reference. Send nothing.\n"
     ),
     "zh": (
-        "# 邮件分级\n\n修订见 triage_amendment.md。标签从高到低：{top}、{mid}、{low}。每封邮件一个标签。\n\n"
+        "# 邮件分级\n\n修订见 policies/triage_amendment.md。标签从高到低：{top}、{mid}、{low}。每封邮件一个标签。\n\n"
         "- 仍在持续的故障：客户年收入（见 customers/accounts.md）不低于{revenue}标{top}，否则标{mid}。\n"
         "- 有截止日期的请求：距今天不超过{near}{unit}标{top}，不超过{far}{unit}标{mid}，否则标{low}。\n"
         "- 未付发票：已逾期（到期日早于今天）且金额不低于{amount}标{mid}，否则标{low}。\n\n"
