@@ -80,8 +80,9 @@ class LocalModel:
         self.options = options or LocalOptions()
         self._card = card
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-        self._read: tuple[list[int], Any] | None = None
-        """The last single prompt and what the model remembers of it, so that the next turn of a chat only reads what is new."""
+        self._read: tuple[list[int], Any, bool] | None = None
+        """The last single prompt, what the model remembers of it, and whether it was a probe: the next turn of a chat only reads
+        what is new."""
         newer = "cache" in inspect.signature(model.forward).parameters
         self._memory_name = "cache" if newer else "past_key_values"  # renamed in Transformers 5
         self._special = re.compile("|".join(re.escape(token) for token in tokenizer.all_special_tokens) or "(?!)")
@@ -109,7 +110,7 @@ class LocalModel:
         with torch.inference_mode():
             output = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._memory_name: memory})
         scores = output.logits[:, -1].float()
-        self._read = prompt, memory
+        self._read = prompt, memory, True
         return Signals(entropy=_entropies(scores, logprobs)[0])
 
     def complete_batch(self, requests: Sequence[Request], logprobs: int = 0) -> list[Reply]:
@@ -163,11 +164,12 @@ class LocalModel:
     def _remembered(self, prompt: list[int]) -> tuple[Any, int]:
         """Returns the memory of the last prompt and its length, if the new prompt goes on from all of it; else a fresh one and 0.
 
-        Only whole prompts are gone on from: what a turn computes then depends on its own chat, and not on what was decoded before.
+        Only whole prompts are gone on from, and a prompt that was answered is read again from its start: what a turn computes then
+        depends on its own chat, and not on what was decoded before.
         """
         transformers = require("transformers", extra="local")
         read, self._read = self._read, None
-        if read is None or prompt[: len(read[0])] != read[0]:
+        if read is None or prompt[: len(read[0])] != read[0] or (prompt == read[0] and not read[2]):
             return transformers.DynamicCache(config=self.model.config), 0
         known = min(len(read[0]), len(prompt) - 1)
         _shorten(read[1], known)
@@ -195,7 +197,7 @@ class LocalModel:
             )
         if memory:
             _shorten(memory[self._memory_name], width)
-            self._read = prompts[0], memory[self._memory_name]
+            self._read = prompts[0], memory[self._memory_name], False
         entropies = _entropies(first.scores, logprobs)
         stops = self._stops()
         return [
