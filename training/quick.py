@@ -17,12 +17,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import ec2_env
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
 from ec2_env.models.choice import DecisionModel, load_decision_model, shorten
 from ec2_env.registry import require
-from ec2_env.strategy import Decision, load_strategy
+from ec2_env.strategy import load_strategy
 from ec2_env.training.evaluation import Score, by_prompt, by_strategy, difference, evaluate, table
 from ec2_env.training.grpo import QUIET, improve
 from ec2_env.training.smoothing import SmoothedTeacher
@@ -54,6 +56,7 @@ class Plan:
         examples: Labels of the warm start, drawn from the states.
         batch: Examples in a step of the warm start.
         warm_rate: Learning rate of the warm start.
+        softness: Advantage by which a decision has to be better to be e times as likely in the labels.
         steps: Steps of GRPO.
         prompts: States in a step of GRPO.
         generations: Decisions drawn for each.
@@ -70,9 +73,10 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=lambda: {"domain": "email"})
     states: int = 1600
     draws: int = 4
-    examples: int = 960
-    batch: int = 16
-    warm_rate: float = 1e-3
+    examples: int = 2000
+    batch: int = 8
+    warm_rate: float = 2e-3
+    softness: float = 0.005
     steps: int = 30
     prompts: int = 12
     generations: int = 12
@@ -129,7 +133,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool
     scores.append(evaluate("untrained model", by_prompt(whole.decide), plan.settings, keys))
 
     say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
-    warm_start(policy, labels(states, smoothed, plan.examples, seed), plan, seed, say)
+    warm_start(policy, labels(states, smoothed, plan, seed), plan, seed, say)
     policy.forget()
     scores.append(evaluate("SFT", by_prompt(policy.decide), plan.settings, keys))
     say(f"SFT: {scores[-1].mean:.3f}")
@@ -191,28 +195,28 @@ def references(plan: Plan, keys: Sequence[Any], smoothed: SmoothedTeacher, teach
     return scores
 
 
-def labels(states: Sequence[State], smoothed: SmoothedTeacher, count: int, seed: int) -> list[tuple[str, Decision]]:
-    """Returns prompts with the smoothed teacher's decisions, drawn so that no decision fills more than half.
+def labels(states: Sequence[State], smoothed: SmoothedTeacher, plan: Plan, seed: int) -> list[tuple[str, list[float]]]:
+    """Returns prompts with the chances that the smoothed teacher gives each decision: softmax(advantage / softness).
 
-    States where little depends on the decision are drawn less often: their labels say little.
+    Drawn so that no decision is the best one in more than half, and less often where little depends on the decision.
     """
-    values = smoothed.values([state.prompt for state in states])
-    chosen = [best(row) for row in values]
-    stakes = [max(row) - sorted(row)[-2] + 0.01 for row in values]
-    total: dict[Decision, float] = {}
-    for decision, stake in zip(chosen, stakes, strict=True):
-        total[decision] = total.get(decision, 0.0) + stake
-    most = sum(total.values()) / 2
-    weights = [stake * min(1.0, most / total[decision]) for decision, stake in zip(chosen, stakes, strict=True)]
-    drawn = random.Random(seed).choices(range(len(states)), weights, k=count)
-    return [(states[n].prompt, chosen[n]) for n in drawn]
+    values = np.array(smoothed.values([state.prompt for state in states]))
+    chosen = [best(row) for row in values.tolist()]
+    stakes = values.max(axis=1) - values.mean(axis=1) + 0.01
+    whole = {decision: stakes[[one == decision for one in chosen]].sum() for decision in set(chosen)}
+    weights = [stake * min(1.0, stakes.sum() / 2 / whole[decision]) for decision, stake in zip(chosen, stakes, strict=True)]
+    chances = np.exp((values - values.max(axis=1, keepdims=True)) / plan.softness)
+    chances /= chances.sum(axis=1, keepdims=True)
+    drawn = random.Random(seed).choices(range(len(states)), weights, k=plan.examples)
+    return [(states[n].prompt, chances[n].tolist()) for n in drawn]
 
 
 def warm_start(
-    policy: DecisionModel, examples: Sequence[tuple[str, Decision]], plan: Plan, seed: int, say: Callable[[str], None]
+    policy: DecisionModel, examples: Sequence[tuple[str, list[float]]], plan: Plan, seed: int, say: Callable[[str], None]
 ) -> None:
-    """Trains the adapter to name the labels; the loss is on the one token that decides."""
+    """Trains the adapter to name the teacher's decisions; the loss is on the one token that decides, among the six digits."""
     import datasets
+    import torch
     import transformers
     import trl
 
@@ -221,14 +225,31 @@ def warm_start(
 
         def on_log(self, arguments: Any, state: Any, control: Any, logs: Mapping[str, Any], **_: Any) -> None:
             if "loss" in logs:
-                say(f"  step {state.global_step}: loss {float(logs['loss']):.3f}, accuracy {logs['mean_token_accuracy']}")
+                say(f"  step {state.global_step}: loss {float(logs['loss']):.3f}")
 
-    rows = []
-    for prompt, decision in examples:
+    class DecidingTrainer(trl.SFTTrainer):  # type: ignore[misc]  # TRL is not typed
+        """Asks the model for the deciding token's logits only: those of a whole batch would take most of the time."""
+
+        def compute_loss(self, model: Any, inputs: Any, *_: Any, **__: Any) -> Any:
+            place = (inputs["labels"] != -100).int().argmax(-1)
+            kept = (place - 1).unique()
+            logits = model(
+                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], logits_to_keep=kept, use_cache=False
+            ).logits
+            rows = torch.arange(len(place))
+            wanted = torch.tensor(
+                [chances[tuple(ids[:end])] for ids, end in zip(inputs["input_ids"].tolist(), place, strict=True)]
+            )
+            scores = logits[rows, torch.searchsorted(kept, place - 1)][:, policy.digits]
+            return torch.nn.functional.cross_entropy(scores.float(), wanted)
+
+    rows, chances = [], {}
+    for prompt, wanted in examples:
         tokens = policy.tokens(prompt)
-        rows.append({"input_ids": [*tokens, policy.digits[decision]], "completion_mask": [0] * len(tokens) + [1]})
+        chances[tuple(tokens)] = wanted
+        rows.append({"input_ids": [*tokens, policy.digits[best(wanted)]], "completion_mask": [0] * len(tokens) + [1]})
     with tempfile.TemporaryDirectory() as scratch:
-        trainer = trl.SFTTrainer(
+        trainer = DecidingTrainer(
             model=policy.model,
             args=trl.SFTConfig(
                 output_dir=scratch,
