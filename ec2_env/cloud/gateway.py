@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ec2_env.actions import InvokeCloud
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.metering import LatencyProfile, Meter, PromptCache, latency_s
-from ec2_env.cloud.payload import Payload, build_payload, message_text, redacted
+from ec2_env.cloud.payload import Payload, Transcript, build_payload, message_text
 from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.cloud.tokens import count
@@ -117,6 +117,8 @@ class Gateway:
         self._progress = progress
         self._mind: CloudMind | None = bound_cloud(model, progress)
         self._redactor: Redactor | None = None
+        self._clear = Transcript()
+        self._hidden: Transcript | None = None
         self._sent: frozenset[str] = frozenset()
         if self.card.price is None:
             raise ConfigurationError(f"cloud model {self.card.name!r} has no price; name one, for example with @price=gpt-5.4")
@@ -130,10 +132,12 @@ class Gateway:
         other._mind = self._mind.fork(progress) if self._mind is not None else None
         other.audit, other.cache = self.audit.fork(), self.cache.fork()
         other._redactor = self._redactor.fork() if self._redactor is not None else None
+        other._clear = self._clear.fork()
+        other._hidden = self._hidden.fork(other.redactor.redact) if self._hidden is not None else None
         return other
 
     def invoke(
-        self, request: InvokeCloud, messages: Sequence[Message], tools: Sequence[dict[str, Any]], meter: Meter, step: int
+        self, request: InvokeCloud, messages: Sequence[Message], tools: tuple[dict[str, Any], ...], meter: Meter, step: int
     ) -> Answer:
         """Sends one request, unless a budget forbids it. Never raises for what the cloud does.
 
@@ -146,14 +150,11 @@ class Gateway:
         """
         if self.settings.max_calls is not None and self.calls >= self.settings.max_calls:
             return self._stopped(request, step, "refused", f"the budget of {self.settings.max_calls} cloud calls is used up")
-        payload = build_payload(request, messages, tools)
-        hide: Callable[[str], str] | None = None
-        if request.redact:
-            hide = self.redactor.redact
-            try:
-                payload = redacted(payload, hide)
-            except Exception as error:  # whatever an engine does, nothing may cross unredacted
-                return self._stopped(request, step, "refused", f"redaction failed, so nothing was sent ({type(error).__name__})")
+        hide = self.redactor.redact if request.redact else None
+        try:
+            payload = self._payload(request, messages, tools)
+        except Exception as error:  # whatever a redaction engine does, nothing may cross unredacted
+            return self._stopped(request, step, "refused", f"redaction failed, so nothing was sent ({type(error).__name__})")
         cache = self.cache.fork()
         raw, cached = cache.split(payload.texts, self.card.family)
         problem = self._over_budget(Usage(raw=raw, cached=cached, output=self.settings.max_output_tokens), meter)
@@ -171,6 +172,14 @@ class Gateway:
         self.cache = cache
         reply = reply if self.card.simulated else tamed(reply)
         return self._received(request, payload, reply, Usage(raw=raw, cached=cached), meter, step)
+
+    def _payload(self, request: InvokeCloud, messages: Sequence[Message], tools: tuple[dict[str, Any], ...]) -> Payload:
+        """Returns what will cross, redacted if the request says so."""
+        if request.redact and self._hidden is None:
+            self._hidden = Transcript(self.redactor.redact)
+        transcript = self._hidden if request.redact and self._hidden is not None else self._clear
+        transcript.catch_up(messages)
+        return build_payload(request, transcript, tools)
 
     @property
     def redactor(self) -> Redactor:

@@ -21,25 +21,61 @@ class Payload:
     texts: tuple[str, ...]
 
 
-def build_payload(request: InvokeCloud, messages: Sequence[Message], tools: Sequence[dict[str, Any]]) -> Payload:
-    """Returns the payload of a request, before redaction.
+class Transcript:
+    """An episode's messages as they may cross, each prepared once: with its text, and redacted if there is a `change`.
+
+    Args:
+        change: Replaces sensitive values in a text; None to leave texts as they are.
+    """
+
+    __slots__ = ("_change", "messages", "texts")
+
+    def __init__(self, change: Callable[[str], str] | None = None) -> None:
+        self._change = change
+        self.messages: list[Message] = []
+        self.texts: list[str] = []
+
+    def catch_up(self, messages: Sequence[Message]) -> None:
+        """Takes in the messages that are new; the transcript of an episode only grows."""
+        for message in messages[len(self.messages) :]:
+            self._add(message)
+
+    def fork(self, change: Callable[[str], str] | None = None) -> Transcript:
+        """Returns an independent copy, which goes on with its own `change`."""
+        other = Transcript(change)
+        other.messages, other.texts = list(self.messages), list(self.texts)
+        return other
+
+    def last(self, message: Message) -> tuple[Message, str]:
+        """Returns one more message, prepared like the others, without keeping it."""
+        changed = message if self._change is None else _redact_message(message, self._change)
+        return changed, message_text(changed)
+
+    def _add(self, message: Message) -> None:
+        changed, text = self.last(message)
+        self.messages.append(changed)
+        self.texts.append(text)
+
+
+def build_payload(request: InvokeCloud, transcript: Transcript, tools: tuple[dict[str, Any], ...]) -> Payload:
+    """Returns the payload of a request.
 
     Args:
         request: What is asked, and how much context may cross.
-        messages: The episode's transcript: a system message, the instruction, then the turns.
+        transcript: The episode so far: a system message, the instruction, then the turns.
         tools: Schemas of the workspace's tools; they cross in mode `act` only.
     """
     role = {"plan": PLAN, "advise": ADVISE, "act": AGENT}[request.mode]
-    asked = request.request or ("" if request.mode == "act" else ASK)
-    context: Sequence[Message] = ()
-    if request.share == "instruction":
-        context = messages[1:2]
-    elif request.share == "transcript":
-        context = messages[1:]
-    last = ({"role": "user", "content": asked},) if asked and (request.mode != "plan" or request.request) else ()
-    whole = ({"role": "system", "content": role}, *context, *last)
-    offered = tuple(tools) if request.mode == "act" else ()
-    return Payload(whole, offered, texts_of(whole, offered))
+    asked = request.request or (ASK if request.mode == "advise" else "")
+    shared = {"request": slice(0, 0), "instruction": slice(1, 2), "transcript": slice(1, None)}[request.share]
+    offered = tools if request.mode == "act" else ()
+    messages: list[Message] = [{"role": "system", "content": role}, *transcript.messages[shared]]
+    texts = [*([_schema_text(offered)] if offered else ()), role, *transcript.texts[shared]]
+    if asked:
+        message, text = transcript.last({"role": "user", "content": asked})
+        messages.append(message)
+        texts.append(text)
+    return Payload(tuple(messages), offered, tuple(texts))
 
 
 def texts_of(messages: Sequence[Message], tools: tuple[dict[str, Any], ...]) -> tuple[str, ...]:
@@ -55,12 +91,6 @@ def message_text(message: Message) -> str:
     if not calls:
         return str(content)
     return "\n".join([content, *(f"{call['function']['name']}({call['function']['arguments']})" for call in calls)]).lstrip("\n")
-
-
-def redacted(payload: Payload, redact: Callable[[str], str]) -> Payload:
-    """Returns the payload with every text of every message but the first passed through `redact`."""
-    messages = (payload.messages[0], *(_redact_message(message, redact) for message in payload.messages[1:]))
-    return Payload(messages, payload.tools, texts_of(messages, payload.tools))
 
 
 def _redact_message(message: Message, redact: Callable[[str], str]) -> Message:
