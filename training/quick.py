@@ -12,6 +12,7 @@ import os
 import random
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -118,6 +119,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     for module in ("torch", "transformers", "peft", "datasets", "trl"):
         require(module, extra="train")
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # TRL and PEFT use its older names
     say = Progress(pace)
     policy = fresh_policy(base or smollm2.folder(), plan, seed)
     keys = list(episode_keys(DecisionEnv(**plan.settings), "test", range(plan.test_seeds)))
