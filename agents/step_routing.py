@@ -26,7 +26,9 @@ class StepRouting:
 
     @property
     def name(self) -> str:
-        return "step_routing" + (":redacted" if self.redacted else "" if self.threshold is None else f":threshold={self.threshold:g}")
+        if self.redacted:
+            return "step_routing:redacted"
+        return "step_routing" if self.threshold is None else f"step_routing:threshold={self.threshold:g}"
 
     def decide(self, view: View) -> Decision:
         """Returns ACT above the threshold or where the edge model does not tell its entropy, EDGE below."""

@@ -1,9 +1,9 @@
-"""The environments: `WorkspaceEnv`, where the agent is the edge model, and `DecisionEnv`, where it only decides about the cloud."""
+"""The environments: in `WorkspaceEnv` the agent is the edge model, in `DecisionEnv` it only decides about the cloud."""
 
 from __future__ import annotations
 
-import operator
 import copy
+import operator
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
@@ -57,7 +57,10 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         ConfigurationError: for a setting that cannot be used.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "html"], "render_fps": 1}
+    metadata: ClassVar[dict[str, Any]] = {  # type: ignore[misc]  # Gymnasium declares it without ClassVar
+        "render_modes": ["ansi", "html"],
+        "render_fps": 1,
+    }
 
     def __init__(
         self,
@@ -210,8 +213,8 @@ class WorkspaceEnv(EpisodeEnv[Any]):
     """The agent does the work: an action is one tool call, `invoke_cloud` and `finish` included.
 
     ## Action
-    JSON text `{"name": ..., "arguments": {...}}`, the same as a dict, or an object of `ec2_env.actions`. Calls that are malformed,
-    unknown or refused never raise: the observation says what was wrong, and the step counts.
+    JSON text `{"name": ..., "arguments": {...}}`, the same as a dict, or an object of `ec2_env.actions`. Calls that are
+    malformed, unknown or refused never raise: the observation says what was wrong, and the step counts.
 
     ## Observation
     `Dict(instruction=text, result=text, date=text, steps_left=Box(), budget_left=Box(), cloud_calls=Box())`. `result` is what the
@@ -219,7 +222,8 @@ class WorkspaceEnv(EpisodeEnv[Any]):
 
     ## Reward
     weights.task * completion at the end, less weights.cost * (US dollars spent / price of doing the task cloud-only), less
-    weights.privacy * weighted share of sensitive units newly exposed, at each step. `info` holds the terms, see `docs/environments.md`.
+    weights.privacy * weighted share of sensitive units newly exposed, at each step. `info` holds the terms, see
+    `docs/environments.md`.
 
     ## Starting state, end
     `reset(seed=...)` draws task, language and instance. Ends on `finish` (terminated) or at the step limit (truncated).
@@ -292,7 +296,7 @@ class WorkspaceEnv(EpisodeEnv[Any]):
         }
 
 
-class DecisionEnv(EpisodeEnv[int]):
+class DecisionEnv(EpisodeEnv[np.int64]):
     """An edge model does the work; the policy only decides, before every step, whether and how to use the cloud.
 
     ## Action
@@ -364,9 +368,9 @@ class DecisionEnv(EpisodeEnv[int]):
             raise ConfigurationError(f"decision is {action!r}, expected a whole number from 0 to {len(Decision) - 1}") from None
         session.events.append(Decided(session.step, int(decision)))
         self.decisions = (*self.decisions, decision)
-        if decision is Decision.EDGE or not self._invoke(session, decision):
-            if session.edge is not None:
-                session.edge_turn()
+        taken = decision is not Decision.EDGE and self._invoke(session, decision)
+        if not taken and session.edge is not None:
+            session.edge_turn()
         session.next_step()
 
     def _invoke(self, session: Session, decision: Decision) -> bool:
@@ -432,7 +436,8 @@ def chosen_tasks(task: str | None, domain: str | None, language: str | None) -> 
     if language is not None:
         speaking = tuple(name for name in names if language in tasks.get(name).languages)
         if not speaking:
-            raise ConfigurationError(f"no task of {task or domain or 'the suite'} has language {language!r}; expected 'en' or 'zh'")
+            where = task or domain or "the suite"
+            raise ConfigurationError(f"no task of {where} has language {language!r}; expected 'en' or 'zh'")
         names = speaking
     return names
 

@@ -44,7 +44,7 @@ _SIGNS = ("@", "$", "¥", "€", "元", "sk_")
 
 @lru_cache(maxsize=20_000)
 def private_looking(text: str) -> int:
-    """Returns how many values in a text look private, counted cheaply: addresses, money, keys, and numbers of nine digits or more."""
+    """Returns how many values in a text look private, counted cheaply: addresses, money, keys, numbers of nine digits or more."""
     return sum(map(text.count, _SIGNS)) + len(_LONG_NUMBER.findall(text))
 
 
@@ -159,7 +159,7 @@ def prompt(
 ) -> str:
     """Returns the state in words, about 80 tokens, for a language-model policy that answers with a digit from 0 to 5.
 
-    Numbers come as words for ranges: small models read them better, and many states share a prompt, which can then be decided once.
+    Numbers come as words for ranges: small models read them better, and many states share a prompt, which is then decided once.
     """
     seen = dict(zip(NAMES, values, strict=True))
     last = session.records[-1] if session.records else None

@@ -9,8 +9,8 @@ AGENT = (
 )
 PLAN = "Write a short plan for an assistant who will do the following work with tools. At most ten points of ten words. No prose."
 ADVISE = (
-    "Another assistant works on the task below. Read what it was asked and what it did, and advise it: is it on the right way, and "
-    "what exactly should it do next? Answer in at most 100 words."
+    "Another assistant works on the task below. Read what it was asked and what it did, and advise it: is it on the right way, "
+    "and what exactly should it do next? Answer in at most 100 words."
 )
 ASK = "Advise what to do next."
 ADVICE_MARK = "Advice from the cloud:"

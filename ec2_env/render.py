@@ -5,10 +5,11 @@ from __future__ import annotations
 from html import escape
 
 from ec2_env.session import Session
-from ec2_env.trace import CloudCall, Decided, EdgeTurn, Ended, Event, ToolRan
+from ec2_env.trace import CloudCall, Decided, EdgeTurn, Ended, Event, Exposed, ToolRan
 
 DECISION_NAMES = ("edge", "plan", "advise", "advise, redacted", "act", "act, redacted")
-_RESET, _BOLD, _DIM, _RED, _GREEN, _YELLOW, _BLUE = "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
+_RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
+_RED, _GREEN, _YELLOW, _BLUE = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[36m"
 
 
 def render_ansi(session: Session) -> str:
@@ -32,7 +33,8 @@ def ansi_lines(event: Event, width: int = 160) -> list[str]:
         case ToolRan():
             mark = f"{_GREEN}ok{_RESET}" if event.ok else f"{_RED}refused{_RESET}"
             arguments = ", ".join(f"{name}={value!r}" for name, value in event.arguments.items())
-            return [f"  {event.by} calls {_BOLD}{inert(event.name)}{_RESET}({cut(arguments, width)}) {mark}", f"    {_DIM}{cut(event.result, width)}{_RESET}"]
+            called = f"  {event.by} calls {_BOLD}{inert(event.name)}{_RESET}({cut(arguments, width)}) {mark}"
+            return [called, f"    {_DIM}{cut(event.result, width)}{_RESET}"]
         case CloudCall():
             return _cloud_lines(event, width)
         case EdgeTurn():
@@ -86,7 +88,8 @@ def render_html(session: Session) -> str:
     parts = [html_part(event) for event in session.events]
     episode = session.episode
     return (
-        f'<!doctype html><html lang="{episode.language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+        f'<!doctype html><html lang="{episode.language}"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width">'
         f"<title>{escape(episode.key)}</title><style>{_STYLE}</style></head><body><h1>{escape(episode.task.title)}</h1>"
         f"<p>{escape(episode.key)}</p><pre>{escape(episode.instruction)}</pre>{''.join(parts)}</body></html>"
     )
@@ -101,25 +104,32 @@ def html_part(event: Event) -> str:
             side = "cloud" if event.by == "cloud" else "edge"
             mark = '<span class="good">ok</span>' if event.ok else '<span class="bad">refused</span>'
             arguments = escape(", ".join(f"{name}={value!r}" for name, value in event.arguments.items()))
-            return f'<section class="{side}">{event.by} calls <b>{escape(event.name)}</b>({arguments}) {mark}<pre>{escape(event.result)}</pre></section>'
+            called = f"{event.by} calls <b>{escape(event.name)}</b>({arguments}) {mark}"
+            return f'<section class="{side}">{called}<pre>{escape(event.result)}</pre></section>'
         case CloudCall():
-            kind = escape(f"{event.mode}, shares {event.share}{', redacted' if event.redact else ''}, {event.status}")
-            sent = "".join(f"<pre>{_marked(text, [e for e in event.exposures if e.text == i])}</pre>" for i, text in event.sent)
-            return (
-                f'<section class="cloud"><b>cloud</b>: {kind}; {event.tokens_raw} raw + {event.tokens_cached} cached + {event.tokens_out} out '
-                f"tokens, ${float(event.usd):.4f}<details><summary>{len(event.sent)} new texts crossed, {len(event.exposures)} exposures</summary>{sent}</details>"
-                f"<pre>{escape(event.reply or event.problem)}</pre></section>"
-            )
+            return _cloud_part(event)
         case EdgeTurn():
             return ""
         case Ended():
             style = "good" if event.status == "pass" else "bad"
             rows = "".join(f"<li>{escape(name)}: {score:g}</li>" for name, score in event.checks.items())
-            return f'<h2 class="{style}">{event.status}: completion {event.completion:.2f}</h2><ul>{rows}<li>stray changes: {event.strays}</li></ul>'
+            head = f'<h2 class="{style}">{event.status}: completion {event.completion:.2f}</h2>'
+            return f"{head}<ul>{rows}<li>stray changes: {event.strays}</li></ul>"
 
 
-def _marked(text: str, exposures: list[object]) -> str:
-    spans = sorted((getattr(e, "start"), getattr(e, "end")) for e in exposures)
+def _cloud_part(event: CloudCall) -> str:
+    kind = escape(f"{event.mode}, shares {event.share}{', redacted' if event.redact else ''}, {event.status}")
+    sent = "".join(f"<pre>{_marked(text, [e for e in event.exposures if e.text == i])}</pre>" for i, text in event.sent)
+    return (
+        f'<section class="cloud"><b>cloud</b>: {kind}; {event.tokens_raw} raw + {event.tokens_cached} cached + '
+        f"{event.tokens_out} out tokens, ${float(event.usd):.4f}<details><summary>{len(event.sent)} new texts crossed, "
+        f"{len(event.exposures)} exposures</summary>{sent}</details>"
+        f"<pre>{escape(event.reply or event.problem)}</pre></section>"
+    )
+
+
+def _marked(text: str, exposures: list[Exposed]) -> str:
+    spans = sorted((e.start, e.end) for e in exposures)
     shown, position = "", 0
     for start, end in spans:
         if start < position:

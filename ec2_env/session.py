@@ -88,7 +88,7 @@ class Session:
         other.minds = {}
         other.gateway = self.gateway.fork(other) if self.gateway is not None else None
         if self.edge is not self.edge_model and self.edge is not None:
-            other.edge = self.edge.fork(other)  # type: ignore[union-attr]  # what is bound to an episode can be copied with it
+            other.edge = self.edge.fork(other)  # type: ignore[attr-defined]  # what is bound to an episode can be copied with it
         return other
 
     def __getstate__(self) -> dict[str, Any]:

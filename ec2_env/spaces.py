@@ -35,7 +35,7 @@ class UnicodeText(spaces.Text):
         return f"UnicodeText(max_length={self.max_length})"
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.max_length == self.max_length  # type: ignore[attr-defined]  # same class
+        return type(other) is type(self) and other.max_length == self.max_length
 
 
 class ToolCallSpace(UnicodeText):
@@ -102,11 +102,10 @@ class ToolCallSpace(UnicodeText):
 
 def _refuse(space: spaces.Space[Any], n: int = 1, ctx: Any = None) -> Any:
     raise CustomSpaceError(
-        "shared memory would cut and mix texts: use gym.make_vec(..., vectorization_mode='async', vector_kwargs={'shared_memory': False})"
+        "shared memory would cut and mix texts: use "
+        "gym.make_vec(..., vectorization_mode='async', vector_kwargs={'shared_memory': False})"
     )
 
 
 for _space in (UnicodeText, ToolCallSpace):
     create_shared_memory.register(_space, _refuse)
-
-

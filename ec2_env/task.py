@@ -16,9 +16,7 @@ from ec2_env.workspace.store import Change, Reaction, Workspace
 from ec2_env.workspace.tools import Toolbox
 from ec2_env.workspace.world import Language, Split, World
 
-Skill = Literal[
-    "planning", "exploration", "consistency", "calculation", "disambiguation", "policy", "instruction", "synthesis"
-]
+Skill = Literal["planning", "exploration", "consistency", "calculation", "disambiguation", "policy", "instruction", "synthesis"]
 """What a step mostly takes: see `docs/tasks.md`."""
 
 Slip: TypeAlias = tuple[ToolCall | Finish, ...]

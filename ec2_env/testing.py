@@ -1,7 +1,6 @@
 """The conformance kit: what every task has to prove, for the tasks that ship and for yours.
 
-    from ec2_env.testing import check_task
-    assert check_task("my_task", seeds=range(20)) == []
+`check_task("my_task", seeds=range(20)) == []` is all that a test of a task has to assert.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any, get_args, get_origin
 
 from ec2_env.actions import Finish, ToolCall, action_text
 from ec2_env.task import Episode, Grade, Slip, Step, build_episode, grade, tasks, toolbox
-from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import Result, Toolbox
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
@@ -112,7 +110,7 @@ def do_nothing(episode: Episode) -> float:
 
 
 def random_calls(episode: Episode, steps: int = 15) -> float:
-    """Returns the completion of an agent that makes valid calls at random, with values that it has seen, then reports at random."""
+    """Returns the completion of an agent that makes valid calls at random, with values that it has seen, then a random report."""
     rng = random.Random(f"random/{episode.key}")
     workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
     seen = episode.instruction.split()[:40]
@@ -153,7 +151,8 @@ def unseen_values(episode: Episode) -> list[str]:
     """Returns ids and addresses that the solution uses before any tool has shown them: signs of a crystal ball."""
     known = [episode.instruction]
     workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
-    solution, value, problems = episode.solve(), None, []
+    solution, value = episode.solve(), None
+    problems: list[str] = []
     while True:
         try:
             step = solution.send(value)
@@ -173,9 +172,9 @@ def unseen_values(episode: Episode) -> list[str]:
 def check_task(name: str, seeds: Iterable[int] = range(20)) -> list[str]:
     """Returns everything that is wrong with a task, in words; an empty list for a sound one.
 
-    Checked for every seed, language and split: the solution scores 1.0 and uses only what it has seen, no mutant scores 1.0, idle,
-    random and dumping agents score at most 0.2, the same seed gives the same episode, and seeds differ. Once per task: at least
-    six phrasings' worth of variety, three slips, a Chinese text that is not English.
+    Checked for every seed, language and split: the solution scores 1.0 and uses only what it has seen, no mutant scores 1.0,
+    idle, random and dumping agents score at most 0.2, the same seed gives the same episode, and seeds differ. Once per task: at
+    least six phrasings' worth of variety, three slips, a Chinese text that is not English.
     """
     task = tasks.get(name)
     problems: list[str] = []
@@ -187,7 +186,7 @@ def check_task(name: str, seeds: Iterable[int] = range(20)) -> list[str]:
         for split in ("train", "test"):
             instructions = set()
             for seed in seeds:
-                episode = build_episode(name, seed, language, split)  # type: ignore[arg-type]  # the loop runs over the two splits
+                episode = build_episode(name, seed, language, split)
                 instructions.add(episode.instruction)
                 problems += check_episode(episode)
             if len(instructions) < 2 < len(list(seeds)):
@@ -352,5 +351,3 @@ def _random_value(name: str, hint: Any, seen: list[str], rng: random.Random) -> 
         pattern = _STAMP
     fitting = [text for text in seen if pattern.fullmatch(text)] if pattern else seen
     return rng.choice(fitting or seen)
-
-

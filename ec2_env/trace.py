@@ -50,8 +50,8 @@ class EdgeTurn(msgspec.Struct, frozen=True, tag="edge"):
 class CloudCall(msgspec.Struct, frozen=True, tag="cloud"):
     """One request to the cloud: what newly crossed, what came back, what it cost and what it exposed.
 
-    `status` is "ok", "refused" (a budget), or "failed" (an outage or a misbehaving endpoint). `sent` holds the texts of the payload
-    that no earlier request of the episode had sent, with their positions in this payload.
+    `status` is "ok", "refused" (a budget), or "failed" (an outage or a misbehaving endpoint). `sent` holds the texts of the
+    payload that no earlier request of the episode had sent, with their positions in this payload.
     """
 
     step: int

@@ -78,4 +78,5 @@ def completion(profile: Profile, keys: Sequence[EpisodeKey]) -> float:
         env, strategy = DecisionEnv(edge=None, cloud=model), Always(name="alone", decision=Decision.ACT, uses_edge=False)
     else:
         env, strategy = DecisionEnv(edge=model), Always(name="alone", decision=Decision.EDGE)
-    return sum(play(env, strategy, key).result["completion"] for key in keys) / len(keys)
+    reached: list[float] = [play(env, strategy, key).result["completion"] for key in keys]
+    return sum(reached) / len(reached)

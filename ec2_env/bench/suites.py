@@ -137,7 +137,9 @@ def checked(suite: Suite) -> Suite:
 
 @cache
 def _shipped() -> dict[str, Any]:
-    return tomllib.loads(resources.files("ec2_env.bench").joinpath("suites.toml").read_text(encoding="utf-8"))
+    text = resources.files("ec2_env.bench").joinpath("suites.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = tomllib.loads(text)
+    return found
 
 
 def suite_digest(suite: Suite) -> str:

@@ -67,8 +67,8 @@ def _readings(view: View) -> Iterator[View]:
 def _plain_word(run: str) -> bool:
     """Says whether a run is a word, a number, an id or a date (`search_mail`, `mail-4821`, `2026-03-05`) and no base64.
 
-    Base64 without any capital letter is rare (2% at eight characters, 0.01% at sixteen) and is only left out where it would also have
-    to hold a dash or an underscore, the rarest of its letters.
+    Base64 without any capital letter is rare (2% at eight characters, 0.01% at sixteen) and is only left out where it would have
+    also to hold a dash or an underscore, the rarest of its letters.
     """
     if run.isdigit() or (run.isalpha() and run[1:].islower()):
         return True

@@ -196,9 +196,7 @@ class Gateway:
                     self._redactor = RuleRedactor([("name", card.name) for card in cards])
         return self._redactor
 
-    def _received(
-        self, request: InvokeCloud, payload: Payload, reply: Reply, estimate: Usage, meter: Meter, step: int
-    ) -> Answer:
+    def _received(self, request: InvokeCloud, payload: Payload, reply: Reply, estimate: Usage, meter: Meter, step: int) -> Answer:
         """Meters, audits and maps back one reply."""
         spoken = message_text({"content": reply.text})
         for call in reply.calls[:1]:

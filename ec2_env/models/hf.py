@@ -164,8 +164,8 @@ class LocalModel:
     def _remembered(self, prompt: list[int]) -> tuple[Any, int]:
         """Returns the memory of the last prompt and its length, if the new prompt goes on from all of it; else a fresh one and 0.
 
-        Only whole prompts are gone on from, and a prompt that was answered is read again from its start: what a turn computes then
-        depends on its own chat, and not on what was decoded before.
+        Only whole prompts are gone on from, and a prompt that was answered is read again from its start: what a turn computes
+        then depends on its own chat, and not on what was decoded before.
         """
         transformers = require("transformers", extra="local")
         read, self._read = self._read, None

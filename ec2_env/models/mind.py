@@ -149,7 +149,7 @@ class Mind:
         self.awaiting = ""
 
     def _take_over(self, side: str) -> None:
-        """Goes on from where the other side stands: with a fresh look at everything, or on the other's course, errors included."""
+        """Goes on from where the other side stands: with a fresh look at everything, or on its course, errors included."""
         other = self.progress.minds.get(side)
         if other is None or other is self or self._draw("fresh look") < self.profile.fresh_look:
             self.walker, self.astray = None, False
@@ -259,7 +259,8 @@ class Mind:
 
     def _purpose(self, purpose: str) -> tuple[object, ...]:
         sends = len(self.walker.sends) if self.walker is not None else -1
-        return (self.progress.noise, self.profile.name, purpose, sends, self.attempts, len(self.progress.records) if purpose != "success" else 0)
+        past = len(self.progress.records) if purpose != "success" else 0
+        return (self.progress.noise, self.profile.name, purpose, sends, self.attempts, past)
 
     def _draw(self, purpose: str) -> float:
         return uniform(*self._purpose(purpose))
@@ -271,9 +272,7 @@ def _no_handicap(step: Step) -> float:
 
 def card_of(profile: Profile) -> ModelCard:
     """Returns the card of a simulated model."""
-    return ModelCard(
-        name=profile.name, family=profile.family, parameters=profile.parameters, price=profile.price, simulated=True
-    )
+    return ModelCard(name=profile.name, family=profile.family, parameters=profile.parameters, price=profile.price, simulated=True)
 
 
 def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
@@ -282,7 +281,8 @@ def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
     discrimination * (ability + skill - difficulty - effects), with effects of the task (partly common to all models) and of the
     episode, as in item response theory.
     """
-    effect = effects(profile.name, profile.task_sd, profile.shared, profile.instance_sd, progress.episode.name, progress.episode.key)
+    episode = progress.episode
+    effect = effects(profile.name, profile.task_sd, profile.shared, profile.instance_sd, episode.name, episode.key)
     return profile.discrimination * (profile.ability + profile.skills[step.skill] - step.difficulty - effect)
 
 

@@ -88,4 +88,5 @@ def make_profile(name: str, own: dict[str, Any]) -> Profile:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """Reads one profile file."""
-    return tomllib.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    return found

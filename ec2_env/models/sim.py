@@ -57,7 +57,9 @@ class SimulatedModel:
         Raises:
             ConfigurationError: always; says how to bind it.
         """
-        raise ConfigurationError(f"sim:{self.profile.name} is simulated and answers only inside an episode; use it as a model of an env")
+        raise ConfigurationError(
+            f"sim:{self.profile.name} is simulated and answers only inside an episode; use it as a model of an env"
+        )
 
 
 class SimulatedCloud:

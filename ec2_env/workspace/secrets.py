@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ec2_env.workspace import words
 
@@ -30,7 +30,7 @@ def birth_date(rng: random.Random, language: str) -> str:
 
 
 def national_id(rng: random.Random, language: str) -> str:
-    """Returns an identity number: 18 digits with the ISO 7064 mod 11-2 check (region 999999 is unused), or a 9xx-xx-xxxx number."""
+    """Returns an identity number: 18 digits with the ISO 7064 mod 11-2 check (region 999999 is unused), or 9xx-xx-xxxx."""
     if language == "zh":
         day = birth_date(rng, language).replace("-", "")
         stem = f"999999{day}{rng.randrange(1000):03d}"
@@ -81,7 +81,7 @@ def contract_terms(rng: random.Random, language: str) -> str:
     return rng.choice(words.CONTRACT_TERMS[language]).format(n=rng.randrange(3, 18), m=rng.randrange(31, 980))
 
 
-def _listed(values: dict[str, tuple[str, ...]]) -> Callable[[random.Random, str], str]:
+def _listed(values: Mapping[str, Sequence[str]]) -> Callable[[random.Random, str], str]:
     return lambda rng, language: rng.choice(values[language])
 
 

@@ -76,7 +76,9 @@ class World:
 
     # -- people and firms
 
-    def person(self, *, role: str | None = None, department: str | None = None, firm: Firm | None = None, like: Person | None = None) -> Person:
+    def person(
+        self, *, role: str | None = None, department: str | None = None, firm: Firm | None = None, like: Person | None = None
+    ) -> Person:
         """Returns somebody new.
 
         Args:
@@ -149,7 +151,9 @@ class World:
         number = self._kinds[kind] = self._kinds.get(kind, 0) + 1
         whose = owner if isinstance(owner, str) else owner.name
         self.units.append(
-            SensitiveUnit(id=f"{kind}-{number}", kind=kind, value=value, owner=whose, weight=weight, necessity=need, dimension=dimension)
+            SensitiveUnit(
+                id=f"{kind}-{number}", kind=kind, value=value, owner=whose, weight=weight, necessity=need, dimension=dimension
+            )
         )
         return value
 

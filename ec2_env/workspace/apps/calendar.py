@@ -87,7 +87,13 @@ def free_busy(workspace: Workspace, emails: list[str], start_date: str, end_date
 
 @tool(write=True)
 def create_event(
-    workspace: Workspace, title: str, start: str, end: str, attendees: list[str] | None = None, location: str = "", notes: str = ""
+    workspace: Workspace,
+    title: str,
+    start: str,
+    end: str,
+    attendees: list[str] | None = None,
+    location: str = "",
+    notes: str = "",
 ) -> dict[str, Any]:
     """Creates an event and invites its attendees.
 
@@ -115,7 +121,12 @@ def create_event(
 
 @tool(write=True)
 def update_event(
-    workspace: Workspace, event_id: str, title: str | None = None, start: str | None = None, end: str | None = None, location: str | None = None
+    workspace: Workspace,
+    event_id: str,
+    title: str | None = None,
+    start: str | None = None,
+    end: str | None = None,
+    location: str | None = None,
 ) -> dict[str, Any]:
     """Changes an event; what is not given stays as it is.
 

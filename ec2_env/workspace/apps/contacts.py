@@ -1,4 +1,4 @@
-"""Contacts: the address book. A search shows who there is; only opening a card shows how to reach somebody, and private details."""
+"""Contacts: the address book. A search shows who there is; only a card shows how to reach somebody, and private details."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def search_contacts(workspace: Workspace, query: str) -> list[dict[str, Any]]:
     for card in workspace.rows("contact").values():
         text = f"{card.name} {card.role} {card.department} {card.company} {card.email}".lower()
         if all(word in text for word in wanted):
-            found.append({"id": card.id, "name": card.name, "role": card.role, "department": card.department, "company": card.company})
+            found.append(
+                {"id": card.id, "name": card.name, "role": card.role, "department": card.department, "company": card.company}
+            )
     return sorted(found, key=lambda card: card["id"])[:20]
 
 
@@ -62,9 +64,7 @@ class ContactsSeeder:
     def __init__(self, world: World) -> None:
         self.world = world
 
-    def add(
-        self, person: Person, *, phone: str = "", home_address: str = "", birth_date: str = "", notes: str = ""
-    ) -> Contact:
+    def add(self, person: Person, *, phone: str = "", home_address: str = "", birth_date: str = "", notes: str = "") -> Contact:
         """Adds a card for a person and returns it."""
         card = Contact(
             id=self.world.new_id("contact"),

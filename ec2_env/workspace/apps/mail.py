@@ -49,7 +49,9 @@ def list_mail(workspace: Workspace, folder: Folder = "inbox", label: str | None 
         label: Show only mails that carry this label.
         page: Page number, from 1; a page has 20 mails.
     """
-    return headers((m for m in workspace.rows("mail").values() if m.folder == folder and (label is None or label in m.labels)), page)
+    return headers(
+        (m for m in workspace.rows("mail").values() if m.folder == folder and (label is None or label in m.labels)), page
+    )
 
 
 @tool(opens="read_mail")
@@ -79,7 +81,12 @@ def read_mail(workspace: Workspace, mail_id: str) -> dict[str, Any]:
 
 @tool(write=True)
 def send_mail(
-    workspace: Workspace, to: list[str], subject: str, body: str, cc: list[str] | None = None, attachments: list[str] | None = None
+    workspace: Workspace,
+    to: list[str],
+    subject: str,
+    body: str,
+    cc: list[str] | None = None,
+    attachments: list[str] | None = None,
 ) -> dict[str, Any]:
     """Sends a new mail.
 
@@ -276,9 +283,7 @@ class MailSeeder:
         """Puts a mail into the inbox and returns it. `at` is a moment in the last week if not given."""
         return self._add("inbox", sender, (self.world.me.email,), subject, body, at, cc, attachments, source, labels)
 
-    def sent(
-        self, to: Person | str, subject: str, body: str, *, at: datetime | None = None, source: str | None = None
-    ) -> Mail:
+    def sent(self, to: Person | str, subject: str, body: str, *, at: datetime | None = None, source: str | None = None) -> Mail:
         """Puts a mail from the owner into the sent folder and returns it."""
         return self._add("sent", self.world.me, (address(to),), subject, body, at, (), (), source, ())
 
