@@ -409,13 +409,13 @@ def test_the_step_limit_truncates_and_finishing_terminates() -> None:
 
 @pytest.mark.parametrize("reward", ["scalar", "vector"])
 def test_an_outer_time_limit_grades_what_it_cuts_off(reward: str) -> None:
-    settings: dict[str, Any] = {"reward": reward, "language": "en", "disable_env_checker": True}
+    settings: dict[str, Any] = {"reward": reward, "language": "en"}
     whole = gym.make("EC2/ForwardInvoice-v0", **settings)
-    cut = gym.make("EC2/ForwardInvoice-v0", max_episode_steps=6, **settings)
-    for env in (whole, cut):
-        env.reset(seed=3)
-    actions = play(whole.unwrapped.episode).actions  # type: ignore[attr-defined]  # both envs have one
-    for action in actions[:6]:
+    whole.reset(seed=3)
+    *work, _report = play(whole.unwrapped.episode).actions  # type: ignore[attr-defined]  # the env below has one
+    cut = gym.make("EC2/ForwardInvoice-v0", max_episode_steps=len(work), **settings)
+    cut.reset(seed=3)
+    for action in work:
         _, got, _, truncated, info = cut.step(action)
     assert truncated
     assert 0 < info["result"]["completion"] < 1
