@@ -29,6 +29,8 @@ class Registry(Generic[T]):
         self.package = package
         self.attribute = attribute
         self.expected = expected
+        self.added: dict[str, T] = {}
+        """Objects from outside the package; see `add`."""
         self._loaded: dict[str, T] = {}
 
     @cached_property
@@ -51,7 +53,21 @@ class Registry(Generic[T]):
 
     def names(self) -> tuple[str, ...]:
         """Returns all names in sorted order, without importing any of them."""
-        return tuple(self.modules)
+        return tuple(sorted((*self.modules, *self.added)))
+
+    def add(self, name: str, value: T) -> None:
+        """Adds an object from outside the package, such as a task of your own, in this process only.
+
+        Every process that uses it has to add it. A second call with the same object does nothing.
+
+        Raises:
+            ConfigurationError: if the name is taken, or the object is of the wrong class.
+        """
+        if not isinstance(value, self.expected):
+            raise ConfigurationError(f"{self.kind} {name!r} must be a {self.expected.__name__}, got {type(value).__name__}")
+        if name in self.modules or self.added.get(name, value) is not value:
+            raise ConfigurationError(f"there is a {self.kind} named {name!r} already; choose another name")
+        self.added[name] = value
 
     def get(self, name: str) -> T:
         """Returns the object called `name`, importing its module on first use.
@@ -60,9 +76,11 @@ class Registry(Generic[T]):
             UnknownName: if there is no such file; the message suggests the nearest names.
             ConfigurationError: if the file does not define the attribute, or defines something else.
         """
+        if name in self.added:
+            return self.added[name]
         if name not in self._loaded:
             if name not in self.modules:
-                raise UnknownName(self.kind, name, self.modules)
+                raise UnknownName(self.kind, name, self.names())
             module = importlib.import_module(self.modules[name])
             value = getattr(module, self.attribute, None)
             if not isinstance(value, self.expected):

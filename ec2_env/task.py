@@ -198,11 +198,16 @@ tasks: Registry[Task] = Registry("task", "ec2_env.tasks", "TASK", Task)
 
 
 def task_domains() -> dict[str, tuple[str, ...]]:
-    """Returns the names of all tasks by domain, sorted, without importing any: a domain is a folder of tasks."""
+    """Returns the names of all tasks by domain, sorted, without importing any: a domain is a folder of tasks.
+
+    Tasks that were added by `tasks.add` are in the domain that they name.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for name, module in tasks.modules.items():
         domain = module.split(".")[-2]
         found[domain] = (*found.get(domain, ()), name)
+    for name, task in tasks.added.items():
+        found[task.domain] = tuple(sorted((*found.get(task.domain, ()), name)))
     return dict(sorted(found.items()))
 
 

@@ -114,3 +114,19 @@ def test_options_read_numbers_over_defaults() -> None:
 def test_a_strategy_maker_makes_what_the_text_says() -> None:
     maker = StrategyMaker(make=lambda text: Always(name=text, decision=Decision.EDGE), about="always the edge")
     assert maker.make("mine").name == "mine"
+
+
+def test_an_object_from_outside_is_added_once_under_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = folder(tmp_path, monkeypatch, "pk_outside", two="NUMBER = 2")
+    three = 3
+    found.add("three", three)
+    found.add("three", three)
+    assert found.names() == ("three", "two")
+    assert found.get("three") == 3
+    for name in ("two", "three"):
+        with pytest.raises(ConfigurationError, match=f"named '{name}' already"):
+            found.add(name, 4)
+    with pytest.raises(ConfigurationError, match="must be a int, got str"):
+        found.add("four", "4")  # type: ignore[arg-type]  # the mistake that is tested
+    with pytest.raises(UnknownName, match="Did you mean 'three'"):
+        found.get("thre")
