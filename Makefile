@@ -37,7 +37,9 @@ wheel: .venv/full.stamp
 	$(BIN)/python -m build --no-isolation --outdir dist . > /dev/null
 	$(PYTHON) -m venv .venv/wheel
 	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
-	cd / && $(CURDIR)/.venv/wheel/bin/ec2-env --version && $(CURDIR)/.venv/wheel/bin/ec2-env --help > /dev/null
+	cd / && $(CURDIR)/.venv/wheel/bin/ec2-env --version
+	cd / && $(CURDIR)/.venv/wheel/bin/ec2-env run forward_invoice --strategy edge_only > /dev/null
+	cd / && $(CURDIR)/.venv/wheel/bin/ec2-env run forward_invoice --strategy step_routing --language zh > /dev/null
 
 # Types are checked on what ships: mypy cannot see through an editable install, and skips the mapped folders in silence.
 types: .venv/full.stamp

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ def built(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Builds the source archive, and the wheel from that archive, in a copy of the checkout; returns the folder of both."""
     copy, out = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("dist")
     for folder in SOURCES:
-        shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(root / name, copy)
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(copy)]
@@ -37,7 +38,9 @@ def shipped(root: Path) -> set[str]:
         f"{inside}/{path.relative_to(root / folder).as_posix()}"
         for folder, inside in SOURCES.items()
         for path in (root / folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and not path.name.startswith(".")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not any(part.startswith(".") for part in path.relative_to(root).parts)
     }
 
 
@@ -45,6 +48,18 @@ def test_wheel_holds_every_file_of_the_package_folders(built: Path, shipped: set
     with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
         names = {name for name in wheel.namelist() if name.startswith("ec2_env/")}
     assert names == shipped, f"missing from the wheel: {sorted(shipped - names)}; only in the wheel: {sorted(names - shipped)}"
+
+
+def test_wheel_holds_the_data_that_the_code_reads(built: Path, shipped: set[str]) -> None:
+    data = {name for name in shipped if name.endswith((".toml", ".json", "py.typed"))}
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        assert data <= set(wheel.namelist())
+    assert {name.rpartition("/")[0] for name in data} >= {
+        "ec2_env/cloud",
+        "ec2_env/models",
+        "ec2_env/models/profiles",
+        "ec2_env/bench",
+    }
 
 
 def test_wheel_owns_no_other_import_name(built: Path) -> None:
@@ -65,8 +80,8 @@ def test_installed_wheel_works_outside_the_checkout(built: Path, tmp_path: Path)
     subprocess.run([*install, str(next(built.glob("*.whl")))], check=True, capture_output=True)
     # -S keeps the editable install's import hook away; the dependencies come in through PYTHONPATH.
     script = (
-        "import ec2_env, ec2_env.agents, ec2_env.tasks, ec2_env.training, ec2_env.cli as cli; "
-        "print(ec2_env.tasks.__file__); raise SystemExit(cli.main(['--help']))"
+        "import ec2_env, ec2_env.agents, ec2_env.tasks, ec2_env.training, ec2_env.cli as cli; print(ec2_env.tasks.__file__); "
+        "raise SystemExit(cli.main(['run', 'forward_invoice', '--strategy', 'sketch_guided', '--json']))"
     )
     paths = sysconfig.get_paths()
     environment = {
@@ -77,4 +92,6 @@ def test_installed_wheel_works_outside_the_checkout(built: Path, tmp_path: Path)
         [sys.executable, "-S", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stderr
-    assert run.stdout.startswith(str(target / "ec2_env" / "tasks"))
+    path, trajectory = run.stdout.splitlines()
+    assert path.startswith(str(target / "ec2_env" / "tasks"))
+    assert json.loads(trajectory)["result"]["cloud_calls"] > 0

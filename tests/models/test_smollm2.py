@@ -132,7 +132,7 @@ def test_padding_is_not_the_end(model: LocalModel) -> None:
 @pytest.fixture(scope="module")
 def address(smollm2: Path) -> Iterator[str]:
     """Serves the model's GGUF file by llama.cpp on this machine."""
-    xllamacpp = pytest.importorskip("xllamacpp", reason="the extra 'local' is not installed", exc_type=ImportError)
+    xllamacpp = pytest.importorskip("xllamacpp", reason="the extra 'dev' is not installed", exc_type=ImportError)
     pytest.importorskip("openai", reason="the extra 'llm' is not installed")
     parameters = xllamacpp.CommonParams()
     parameters.model.path = str(module.gguf_path())
