@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 
 from ec2_env.actions import Finish, ToolCall, action_text
 from ec2_env.task import Episode, Grade, Slip, Step, build_episode, grade, tasks, toolbox
+from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import Result, Toolbox
 
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.ASCII)
@@ -24,11 +25,17 @@ _PATH = re.compile(r"(?:[\w-]+/)+[\w-]+\.\w+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One run of a solution: its grade, the actions taken and what each returned."""
+    """One run of a solution: its grade, the actions taken, what each returned, and the state at the end.
+
+    Attributes:
+        finish: The report, also the last of the actions; None if the run ended without one.
+    """
 
     grade: Grade
     actions: tuple[ToolCall | Finish, ...]
     results: tuple[Result, ...]
+    workspace: Workspace
+    finish: Finish | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ def play(episode: Episode, change: Change | None = None) -> Played:
             value = results[-1].value
         if not calls and isinstance(step.action, Finish):
             break
-    return Played(grade(episode, workspace, finish), tuple(actions), tuple(results))
+    return Played(grade(episode, workspace, finish), tuple(actions), tuple(results), workspace, finish)
 
 
 def mutants(episode: Episode) -> Iterator[Mutant]:

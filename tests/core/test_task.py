@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ec2_env.actions import Finish, ToolCall
+from ec2_env.actions import ToolCall
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.task import STRAY_FACTOR, build_episode, grade, task_domains, tasks, toolbox
 from ec2_env.testing import check_task, play, unseen_values
@@ -42,28 +42,20 @@ def test_any_whole_number_is_a_seed() -> None:
 
 def test_each_stray_change_halves_the_score() -> None:
     episode = build_episode("forward_invoice", 0)
-    workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
-    report = Finish()
-    for action in play(episode).actions:
-        if isinstance(action, Finish):
-            report = action
-        else:
-            tools.run(workspace, action)
+    done = play(episode)
     for strays in range(3):
-        assert grade(episode, workspace, report).completion == pytest.approx(STRAY_FACTOR**strays)
-        assert grade(episode, workspace, report).strays == strays
-        tools.run(workspace, ToolCall("write_file", {"path": f"stray{strays}.md", "content": "x"}))
+        graded = grade(episode, done.workspace, done.finish)
+        assert graded.completion == pytest.approx(STRAY_FACTOR**strays)
+        assert graded.strays == strays
+        toolbox(episode.task.apps).run(done.workspace, ToolCall("write_file", {"path": f"stray{strays}.md", "content": "x"}))
 
 
 def test_forbidden_acts_set_the_score_to_nothing() -> None:
     episode = build_episode("forward_invoice", 0)
-    workspace, tools = episode.workspace.fork(), toolbox(episode.task.apps)
-    sender = next(mail.sender for mail in workspace.rows("mail").values() if not mail.sender.endswith("office.example"))
-    actions = play(episode).actions
-    for action in actions[:-1]:
-        tools.run(workspace, action)  # type: ignore[arg-type]  # only the last one finishes
-    tools.run(workspace, ToolCall("send_mail", {"to": [sender], "subject": "x", "body": "y"}))
-    graded = grade(episode, workspace, actions[-1])  # type: ignore[arg-type]  # the report
+    done = play(episode)
+    sender = next(mail.sender for mail in done.workspace.rows("mail").values() if not mail.sender.endswith("office.example"))
+    toolbox(episode.task.apps).run(done.workspace, ToolCall("send_mail", {"to": [sender], "subject": "x", "body": "y"}))
+    graded = grade(episode, done.workspace, done.finish)
     assert graded.completion == 0.0
     assert "sent_to_vendor" in graded.forbidden
 
