@@ -17,7 +17,7 @@ from ec2_env.workspace.tools import Toolbox
 from ec2_env.workspace.world import Language, Split, World
 
 Skill = Literal["planning", "exploration", "consistency", "calculation", "disambiguation", "policy", "instruction", "synthesis"]
-"""What a step mostly takes: see `docs/tasks.md`."""
+"""What a step mostly takes; simulated models have an ability for each, see `models/profiles/priors.toml`."""
 
 Slip: TypeAlias = tuple[ToolCall | Finish, ...]
 """A plausible wrong way to do one step: the calls made instead of the right one."""
@@ -137,7 +137,7 @@ class Task:
         domain: Which `EC2/<Domain>-v0` it belongs to.
         apps: Programs of the workspace; their tools are the agent's.
         languages: "en", and "zh" if it has a Chinese twin.
-        patterns: What makes it hard, in the words of `docs/tasks.md`.
+        patterns: What makes it hard, in a few words each.
         build: Fills a world and returns the plan.
         variants: Number of variants that `build` knows; the last one is kept for the test split when there are several.
         max_steps: Steps after which an episode is cut off.

@@ -122,6 +122,17 @@ def test_files_that_the_pages_name_exist() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_documents_that_the_code_names_exist() -> None:
+    sources = [
+        path
+        for folder in ("agents", "benchmarks", "ec2_env", "examples", "tasks", "training")
+        for path in ROOT.glob(f"{folder}/**/*.py")
+    ]
+    named = {name for path in sources for name in re.findall(r"\bdocs/\w+\.md\b", path.read_text(encoding="utf-8"))}
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+    assert named
+
+
 def test_the_extras_that_the_pages_install_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     named = {extra for _, text in texts() for group in re.findall(r"ec2-env\[([\w,-]+)\]", text) for extra in group.split(",")}
