@@ -19,8 +19,8 @@ KINDS = {
 def stated(text: str, states: Sequence[object], avoids: Sequence[object] = ()) -> float:
     """Returns the share of facts that a text holds, or 0 if it holds one of the look-alikes to avoid.
 
-    Facts are found on token boundaries, numbers by value: 1,200.50 is 1200.5, and is not in 11200.50. A look-alike that a fact itself
-    holds (two draws may give the same amount) is no look-alike.
+    Facts are found on token boundaries, numbers by value: 1,200.50 is 1200.5, and is not in 11200.50. A look-alike that a fact
+    itself holds (two draws may give the same amount) is no look-alike.
     """
     wanted = "\n".join(map(str, states))
     if any(holds(text, fact) and not holds(wanted, fact) for fact in avoids):
