@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import operator
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -443,8 +444,6 @@ def chosen_tasks(task: str | None, domain: str | None, language: str | None) -> 
 
 
 def make_settings(given: Mapping[str, Any] | CloudSettings | None, max_cloud_usd: float | None) -> CloudSettings:
-    """Returns the conditions of cloud use from an env's arguments."""
-    values = {} if given is None or isinstance(given, CloudSettings) else dict(given)
-    if isinstance(given, CloudSettings):
-        return given
-    return cloud_settings({**values, **({"max_usd": max_cloud_usd} if max_cloud_usd is not None else {})})
+    """Returns the conditions of cloud use from an env's arguments; `max_cloud_usd` goes before the cap in `given`."""
+    settings = given if isinstance(given, CloudSettings) else cloud_settings(dict(given or {}))
+    return settings if max_cloud_usd is None else replace(settings, max_usd=max_cloud_usd)

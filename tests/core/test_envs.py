@@ -18,6 +18,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
 
 import ec2_env  # noqa: F401  # registers the environments
+from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.envs import DecisionEnv, WorkspaceEnv
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.features import NAMES
@@ -447,3 +448,10 @@ def test_rendering_needs_a_mode() -> None:
     env = WorkspaceEnv(domain="email")
     env.reset(seed=0)
     assert env.render() is None
+
+
+@pytest.mark.parametrize("given", [None, {"max_usd": 5, "max_calls": 2}, CloudSettings(max_usd=5, max_calls=2)])
+def test_a_cap_of_the_env_goes_before_one_of_the_settings(given: Any) -> None:
+    settings = WorkspaceEnv(task="forward_invoice", cloud_settings=given, max_cloud_usd=0.25).settings
+    assert settings.max_usd == 0.25
+    assert settings.max_calls == (2 if given else None)
