@@ -12,6 +12,9 @@ from hypothesis import settings
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", TOKENIZERS_PARALLELISM="false", TRL_EXPERIMENTAL_SILENCE="1")
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # workers that all take every core slow down small models tenfold
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("project", deadline=None, derandomize=True, print_blob=True)
 settings.load_profile("project")
 

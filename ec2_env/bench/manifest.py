@@ -22,7 +22,7 @@ from ec2_env.models.base import ModelCard
 from ec2_env.models.loading import load_model
 
 FORMAT = 1
-CODE = ("ec2_env", "ec2_env.agents", "ec2_env.tasks")
+CODE = ("ec2_env", "ec2_env.agents", "ec2_env.tasks", "ec2_env.training")
 """Packages whose code can change a result."""
 SHOWING = ("bench", "commands")
 """Folders whose code runs and shows; `FORMAT` goes up when they change what a record means."""

