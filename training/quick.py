@@ -78,11 +78,11 @@ class Plan:
     batch: int = 8
     warm_rate: float = 2e-3
     softness: float = 0.005
-    steps: int = 30
+    steps: int = 60
     prompts: int = 12
     generations: int = 12
     reward_draws: int = 4
-    rate: float = 2e-4
+    rate: float = 3e-4
     entropy: float = 0.0
     depth: int = 12
     layers: int = 6

@@ -47,7 +47,13 @@ def go_to(env: DecisionEnv, state: State) -> None:
     key = state.key
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
     for decision in state.decisions:
-        env.take(decision)
+        advance(env, decision)
+
+
+def advance(env: DecisionEnv, decision: int) -> None:
+    """Takes a decision as the env's `step` does, with the edge model probed first: a probe is part of every observation."""
+    env.view().signals()
+    env.take(decision)
 
 
 def episode_keys(env: DecisionEnv, split: str, seeds: Sequence[int]) -> Iterator[EpisodeKey]:
@@ -100,7 +106,7 @@ def labels_of_episode(settings: Mapping[str, Any], teacher: Teacher, key: Episod
             states.append(observed(env, key, teacher.values(env)))
         if drawn("explore") >= EXPLORE:
             decision = BASES[0].decide(env.view())
-        env.take(decision)
+        advance(env, decision)
     return states
 
 
@@ -113,7 +119,7 @@ def visited_states(settings: Mapping[str, Any], strategy: Strategy, count: int, 
         while env.session is not None and not env.session.ended:
             if uniform("visited", key.task, key.language, key.seed, env.session.step) < LABELLED:
                 found.append(observed(env, key))
-            env.take(strategy.decide(env.view()))
+            advance(env, strategy.decide(env.view()))
         if len(found) >= count:
             break
     random.Random(seed).shuffle(found)

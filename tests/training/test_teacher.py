@@ -90,9 +90,10 @@ def test_labelled_states_do_not_depend_on_the_number_of_processes() -> None:
 
 
 def test_a_state_is_rebuilt_from_its_decisions() -> None:
-    states = visited_states(SETTINGS, BASES[0], 20, 0)
-    env = DecisionEnv(**SETTINGS)
-    for state in states[:5]:
+    settings = {"task": "meeting_request"}
+    states = visited_states(settings, load_strategy("random"), 60, 0)
+    env = DecisionEnv(**settings)
+    for state in states:
         go_to(env, state)
         assert observed(env, state.key) == state
 
