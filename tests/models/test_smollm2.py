@@ -177,7 +177,7 @@ def address(smollm2: Path) -> Iterator[str]:
     parameters.model.path = str(module.gguf_path())
     parameters.n_ctx = 2048
     parameters.n_parallel = 1
-    parameters.cpuparams.n_threads = 2
+    parameters.cpuparams.n_threads = 1  # two that wait for each other take a minute on a busy machine
     server = xllamacpp.Server(parameters)
     yield f"{server.listening_address}/v1"
     del server
