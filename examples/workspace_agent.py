@@ -8,7 +8,7 @@ The policy is fixed, so the two episodes differ only in what the one call to the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import gymnasium as gym
@@ -16,7 +16,7 @@ import gymnasium as gym
 import ec2_env  # noqa: F401  # registers the environments
 
 
-def agent(redact: bool) -> Iterator[dict[str, Any]]:
+def agent(redact: bool) -> Generator[dict[str, Any], str, None]:
     """Yields tool calls and is sent what each returned: reads the policy and the newest invoice, asks, and finishes."""
     files = json.loads((yield {"name": "list_files", "arguments": {}}))
     policy = next(file["path"] for file in files if "invoice" in file["path"])
