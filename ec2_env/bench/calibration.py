@@ -38,7 +38,7 @@ class Fit:
     episodes: int
 
 
-def calibrate(domain: str = "email", seeds: Sequence[int] = range(30), trials: int = 2) -> list[Fit]:
+def calibrate(domain: str = "email", seeds: Sequence[int] = range(12), trials: int = 2) -> list[Fit]:
     """Fits every anchored model by bisection on the train split. Draws are common to all abilities, so the search is smooth.
 
     Args:

@@ -10,7 +10,7 @@ from ec2_env.command import Command
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--domain", default="email", help="task folder to fit on (default: email)")
-    parser.add_argument("--seeds", type=int, default=30, help="train seeds of each task and language (default: 30)")
+    parser.add_argument("--seeds", type=int, default=12, help="train seeds of each task and language (default: 12)")
     parser.add_argument("--write", action="store_true", help="write the fitted abilities into the profile files")
 
 
