@@ -81,8 +81,8 @@ class Plan:
     steps: int = 60
     prompts: int = 12
     generations: int = 12
-    reward_draws: int = 4
-    rate: float = 3e-4
+    reward_draws: int = 8
+    rate: float = 1e-4
     entropy: float = 0.0
     depth: int = 12
     layers: int = 6
@@ -136,6 +136,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool
 
     say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
     warm_start(policy, labels(states, smoothed, plan, seed), plan, seed, say)
+    trained_on = "smollm2" if base is None else str(base)
+    write_adapter(policy, out / "warm_start", seed, plan, trained_on, scores=())
     policy.forget()
     scores.append(evaluate("SFT", by_prompt(policy.decide), plan.settings, keys))
     say(f"SFT: {scores[-1].mean:.3f}")
@@ -146,7 +148,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None, pace: bool
     policy.forget()
     scores.append(evaluate("SFT + GRPO", by_prompt(policy.decide), plan.settings, keys))
 
-    save(policy, out, seed, plan, scores, trained_on="smollm2" if base is None else str(base))
+    write_adapter(policy, out, seed, plan, trained_on, scores)
+    write_readme(out, seed, plan, trained_on, scores)
     say(f"adapter and card are in {out}; try: ec2-env bench --strategy learned:{out}")
     print(table(scores, "SFT + GRPO"), flush=True)
     for line in verdict(scores):
@@ -275,40 +278,50 @@ def warm_start(
 
 
 def verdict(scores: Sequence[Score]) -> list[str]:
-    """Says in words how the trained policy stands, with 95% intervals of differences on the same episodes."""
+    """Says in words how the trained policies stand, with 95% intervals of differences on the same episodes."""
     named = {score.name: score for score in scores}
-    mine = named["SFT + GRPO"]
     fixed = max((named[spec] for spec in FIXED), key=lambda score: score.mean)
     lines = []
-    for other in (named["untrained model"], named["random"], fixed, named["SFT"], named["teacher, looking ahead"]):
-        gap, width = difference(mine, other)
-        word = "better than" if gap > width else "worse than" if gap < -width else "not distinguishable from"
-        lines.append(f"trained is {word} {other.name}: {gap:+.3f} ± {width:.3f}")
-    return lines
+    for mine in (named["SFT"], named["SFT + GRPO"]):
+        for other in (named["untrained model"], named["random"], fixed, named["teacher, looking ahead"]):
+            lines.append(compared(mine, other))
+    return [*lines, compared(named["SFT + GRPO"], named["SFT"])]
 
 
-def save(policy: DecisionModel, out: Path, seed: int, plan: Plan, scores: Sequence[Score], trained_on: str) -> None:
-    """Writes the adapter, `card.json` and `README.md`; no path of this machine remains in them."""
+def compared(mine: Score, other: Score) -> str:
+    """Says how one policy stands to another."""
+    gap, width = difference(mine, other)
+    word = "better than" if gap > width else "worse than" if gap < -width else "not distinguishable from"
+    return f"{mine.name} is {word} {other.name}: {gap:+.3f} ± {width:.3f}"
+
+
+def write_adapter(policy: DecisionModel, folder: Path, seed: int, plan: Plan, trained_on: str, scores: Sequence[Score]) -> None:
+    """Writes the adapter and `card.json`; no path of this machine remains in them, unless `trained_on` is one."""
     import peft
     import torch
     import transformers
     import trl
 
-    out.mkdir(parents=True, exist_ok=True)
-    policy.model.save_pretrained(out, selected_adapters=["default"])
-    config = json.loads((out / "adapter_config.json").read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    policy.model.save_pretrained(folder, selected_adapters=["default"])
+    config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     config["base_model_name_or_path"] = trained_on
-    (out / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    (folder / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     versions = {module.__name__: module.__version__ for module in (ec2_env, peft, torch, transformers, trl)}
     results = {score.name: {"mean_return": score.mean, "episodes": len(score.returns)} for score in scores}
     card = {"base_model": trained_on, "seed": seed, "plan": asdict(plan), "versions": versions, "results": results}
-    (out / "card.json").write_text(json.dumps(card, indent=2, default=str) + "\n", encoding="utf-8")
-    (out / "README.md").write_text(
+    (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")
+
+
+def write_readme(folder: Path, seed: int, plan: Plan, trained_on: str, scores: Sequence[Score]) -> None:
+    """Writes the adapter's model card for people."""
+    (folder / "README.md").write_text(
         f"---\nbase_model: {trained_on}\nlibrary_name: peft\nlicense: apache-2.0\n---\n"
         "# A policy for the decision about the cloud\n\n"
-        f"LoRA adapter for {trained_on}, trained by `ec2-env train --quick --seed {seed}` on the train split of "
-        f"{plan.settings} with ec2-env {ec2_env.__version__}. The models of these episodes are simulated.\n\n"
-        f"Use it as the strategy `learned:FOLDER`.\n\nOn the test split:\n\n{table(scores, 'SFT + GRPO')}\n\n"
+        f"LoRA adapter for the first {plan.depth} layers of {trained_on}, trained by `ec2-env train --quick --seed {seed}` on the "
+        f"train split of {dict(plan.settings)} with ec2-env {ec2_env.__version__}. The models of these episodes are simulated.\n\n"
+        "Use it as the strategy `learned:FOLDER`; `warm_start/` holds it as it was before GRPO. On the test split:\n\n"
+        f"{table(scores, 'SFT + GRPO')}\n\n"
         + "\n".join(f"- {line}" for line in verdict(scores))
         + "\n\n`card.json` holds plan, seeds, versions and results.\n",
         encoding="utf-8",
