@@ -318,8 +318,8 @@ def write_readme(folder: Path, seed: int, plan: Plan, trained_on: str, scores: S
     (folder / "README.md").write_text(
         f"---\nbase_model: {trained_on}\nlibrary_name: peft\nlicense: apache-2.0\n---\n"
         "# A policy for the decision about the cloud\n\n"
-        f"LoRA adapter for the first {plan.depth} layers of {trained_on}, trained by `ec2-env train --quick --seed {seed}` on the\n"
-        f"train split of {dict(plan.settings)} with ec2-env {ec2_env.__version__}. Its models are simulated.\n\n"
+        f"LoRA adapter for the first {plan.depth} layers of {trained_on}, trained on the train split of {dict(plan.settings)}\n"
+        f"by `ec2-env train --quick --seed {seed}` (ec2-env {ec2_env.__version__}). The models in its episodes are simulated.\n\n"
         "Use it as the strategy `learned:FOLDER`; `warm_start/` holds it as it was before GRPO. On the test split:\n\n"
         f"{table(scores, 'SFT + GRPO')}\n\n"
         + "\n".join(f"- {line}" for line in verdict(scores))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -95,6 +96,7 @@ def load_decision_model(path: str) -> DecisionModel:
     torch = require("torch", extra="local")
     transformers = require("transformers", extra="local")
     peft = require("peft", extra="local")
+    transformers.utils.logging.disable_progress_bar()
     base, depth = "smollm2", None
     if path:
         if not all((Path(path) / name).is_file() for name in ("adapter_config.json", "card.json")):
@@ -107,5 +109,7 @@ def load_decision_model(path: str) -> DecisionModel:
     if depth is not None:
         shorten(model, depth)
     if path:
-        model = peft.PeftModel.from_pretrained(model, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PEFT uses an older name of Transformers
+            model = peft.PeftModel.from_pretrained(model, path)
     return DecisionModel(model, tokenizer)
