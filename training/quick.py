@@ -305,6 +305,7 @@ def write_adapter(policy: DecisionModel, folder: Path, seed: int, plan: Plan, tr
     folder.mkdir(parents=True, exist_ok=True)
     policy.model.save_pretrained(folder, selected_adapters=["default"])
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
+    (folder / "README.md").unlink(missing_ok=True)  # PEFT's form, which holds a path of this machine
     config["base_model_name_or_path"] = trained_on
     (folder / "adapter_config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     versions = {module.__name__: module.__version__ for module in (ec2_env, peft, torch, transformers, trl)}

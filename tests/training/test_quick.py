@@ -62,6 +62,7 @@ def test_the_card_says_how_the_adapter_was_made(run: tuple[Path, list[Any]], tin
     assert card["versions"]["ec2_env"]
     assert card["results"]["SFT + GRPO"]["episodes"] == 2
     assert json.loads((run[0] / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"] == str(tiny)
+    assert not (run[0] / "warm_start" / "README.md").exists()
     assert "| SFT + GRPO |" in (run[0] / "README.md").read_text(encoding="utf-8")
 
 
