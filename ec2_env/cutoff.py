@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from ec2_env.envs import EpisodeEnv
+from ec2_env.episode_env import EpisodeEnv
 
 
 class Cutoff(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):

@@ -27,6 +27,7 @@ LAYERS = (
     "reward spaces strategy",
     "session",
     "features reference render",
+    "episode_env",
     "envs cutoff registration",
     "rollout",
     "bench training serve testing",

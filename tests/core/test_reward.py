@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ec2_env.envs import REWARD_SPACE, DecisionEnv, WorkspaceEnv
+from ec2_env.envs import DecisionEnv, WorkspaceEnv
+from ec2_env.episode_env import REWARD_SPACE
 from ec2_env.errors import ConfigurationError
 from ec2_env.reference import reference_usd
 from ec2_env.reward import RewardWeights, Terms, privacy, reward_weights, terms
