@@ -67,6 +67,33 @@ def make_environment_class(env_id: str, **settings: Any) -> type:
                 self._take(Finish())
             return self._return
 
+        def invoke_cloud(self, request: str, mode: Mode, share: Share, redact: bool = False) -> str:
+            """Asks a stronger model in the cloud. It costs money, and whatever is shared leaves this machine.
+
+            Args:
+                request: What to ask.
+                mode: plan: a short plan; advise: what to do next; act: the cloud takes the next step itself.
+                share: How much crosses: only the request, the instruction too, or the whole transcript.
+                redact: Whether to replace sensitive values by placeholders first.
+
+            Returns:
+                What the cloud said, or the result of the step that it took.
+            """
+            given = {"request": request, "mode": mode, "share": share, "redact": redact}
+            return self._take({"name": "invoke_cloud", "arguments": given})
+
+        def finish(self, answer: str, data: dict | None = None) -> str:  # type: ignore[type-arg]  # the schema maker takes no parameters
+            """Ends the work.
+
+            Args:
+                answer: What to tell the user.
+                data: The facts asked for, by key.
+
+            Returns:
+                A confirmation.
+            """
+            return self._take({"name": "finish", "arguments": {"answer": answer, "data": data}})
+
         def _take(self, action: ToolCall | Finish | dict[str, Any]) -> str:
             if self._over:
                 return ENDED
@@ -78,10 +105,6 @@ def make_environment_class(env_id: str, **settings: Any) -> type:
     tools = toolbox(tuple(dict.fromkeys(app for name in names for app in tasks.get(name).apps))).tools
     for name, tool in tools.items():
         setattr(Environment, name, method(name, documented(tool), tool.parameters, tool.hints))
-    for function in (invoke_cloud, finish):
-        parameters = dict(inspect.signature(function, eval_str=True).parameters)
-        hints = {name: parameter.annotation for name, parameter in parameters.items()}
-        setattr(Environment, function.__name__, method(function.__name__, inspect.getdoc(function) or "", parameters, hints))
     Environment.__name__ = Environment.__qualname__ = env_id.removeprefix("EC2/").removesuffix("-v0")
     return Environment
 
@@ -108,34 +131,6 @@ def documented(tool: Tool) -> str:
     lines = [f"    {name}: {described.get(name) or name}" for name in tool.parameters]
     arguments = "\n\nArgs:\n" + "\n".join(lines) if lines else ""
     return f"{description}{arguments}\n\nReturns:\n    The result as JSON, or what was wrong with the call."
-
-
-def invoke_cloud(request: str, mode: Mode, share: Share, redact: bool = False) -> str:
-    """Asks a stronger model in the cloud. It costs money, and whatever is shared leaves this machine.
-
-    Args:
-        request: What to ask.
-        mode: plan: a short plan; advise: what to do next; act: the cloud takes the next step itself.
-        share: How much crosses: only the request, the instruction too, or the whole transcript.
-        redact: Whether to replace sensitive values by placeholders first.
-
-    Returns:
-        What the cloud said, or the result of the step that it took.
-    """
-    raise NotImplementedError("gives its signature and text to a method of an environment class")
-
-
-def finish(answer: str, data: dict | None = None) -> str:  # type: ignore[type-arg]  # the schema maker takes no parameters
-    """Ends the work.
-
-    Args:
-        answer: What to tell the user.
-        data: The facts asked for, by key.
-
-    Returns:
-        A confirmation.
-    """
-    raise NotImplementedError("gives its signature and text to a method of an environment class")
 
 
 def make_dataset(env_id: str, count: int, *, seed: int = 0, split: str = "train", language: str | None = None) -> Any:
