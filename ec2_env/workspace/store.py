@@ -28,6 +28,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         """Whether adding it had an effect that removing it does not undo, such as a mail that has been sent."""
         return False
 
+    @property
+    def reaches(self) -> tuple[str, ...]:
+        """Who else reads it, by address, channel or host: the recipients of a sent mail, the members of an invitation.
+
+        Empty for what stays with the user. Graders ask this of every row that the agent wrote, so that nothing leaves unnoticed.
+        """
+        return ()
+
 
 class Change(msgspec.Struct, frozen=True):
     """One row before and after. Added: `before` is None. Removed: `after` is None."""

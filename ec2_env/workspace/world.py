@@ -17,9 +17,23 @@ from ec2_env.workspace.tools import apps
 
 if TYPE_CHECKING:
     from ec2_env.workspace.apps.calendar import CalendarSeeder
+    from ec2_env.workspace.apps.chat import ChatSeeder
+    from ec2_env.workspace.apps.config import ConfigSeeder
     from ec2_env.workspace.apps.contacts import ContactsSeeder
+    from ec2_env.workspace.apps.crm import CrmSeeder
+    from ec2_env.workspace.apps.feeds import FeedsSeeder
     from ec2_env.workspace.apps.files import FilesSeeder
+    from ec2_env.workspace.apps.finance import FinanceSeeder
+    from ec2_env.workspace.apps.helpdesk import HelpdeskSeeder
+    from ec2_env.workspace.apps.inventory import InventorySeeder
+    from ec2_env.workspace.apps.kb import KbSeeder
     from ec2_env.workspace.apps.mail import MailSeeder
+    from ec2_env.workspace.apps.notes import NotesSeeder
+    from ec2_env.workspace.apps.scheduler import SchedulerSeeder
+    from ec2_env.workspace.apps.sheets import SheetsSeeder
+    from ec2_env.workspace.apps.shell import ShellSeeder
+    from ec2_env.workspace.apps.todo import TodoSeeder
+    from ec2_env.workspace.apps.web import WebSeeder
 
 Language = Literal["en", "zh"]
 Split = Literal["train", "test"]
@@ -248,3 +262,59 @@ class World:
     @cached_property
     def files(self) -> FilesSeeder:
         return apps.get("files").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def chat(self) -> ChatSeeder:
+        return apps.get("chat").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def todo(self) -> TodoSeeder:
+        return apps.get("todo").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def notes(self) -> NotesSeeder:
+        return apps.get("notes").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def kb(self) -> KbSeeder:
+        return apps.get("kb").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def helpdesk(self) -> HelpdeskSeeder:
+        return apps.get("helpdesk").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def crm(self) -> CrmSeeder:
+        return apps.get("crm").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def finance(self) -> FinanceSeeder:
+        return apps.get("finance").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def inventory(self) -> InventorySeeder:
+        return apps.get("inventory").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def feeds(self) -> FeedsSeeder:
+        return apps.get("feeds").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def scheduler(self) -> SchedulerSeeder:
+        return apps.get("scheduler").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def config(self) -> ConfigSeeder:
+        return apps.get("config").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def sheets(self) -> SheetsSeeder:
+        return apps.get("sheets").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def web(self) -> WebSeeder:
+        return apps.get("web").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def shell(self) -> ShellSeeder:
+        return apps.get("shell").seeder(self)  # type: ignore[no-any-return]  # as above

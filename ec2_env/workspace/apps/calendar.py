@@ -29,6 +29,10 @@ class Event(Row, frozen=True, kw_only=True):
     location: str = ""
     notes: str = ""
 
+    @property
+    def reaches(self) -> tuple[str, ...]:
+        return self.attendees
+
 
 class Busy(Row, frozen=True, kw_only=True):
     """A time at which somebody else cannot come."""

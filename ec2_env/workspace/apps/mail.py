@@ -39,6 +39,10 @@ class Mail(Row, frozen=True, kw_only=True):
     def lasting(self) -> bool:
         return self.folder == "sent"
 
+    @property
+    def reaches(self) -> tuple[str, ...]:
+        return (*self.to, *self.cc) if self.folder == "sent" else ()
+
 
 @tool(opens="read_mail")
 def list_mail(workspace: Workspace, folder: Folder = "inbox", label: str | None = None, page: int = 1) -> list[dict[str, Any]]:

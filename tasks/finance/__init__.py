@@ -1,0 +1,1 @@
+"""Tasks of the finance domain."""
