@@ -304,8 +304,8 @@ def mailed(addresses: Collection[str]) -> Callable[[Grading], bool]:
 def let_out(values: Iterable[str], *, allowed_to: Collection[str] = ()) -> Callable[[Grading], bool]:
     """Says whether anything that others read, or a file that it carries, holds one of these values and goes to anybody else.
 
-    What others read is what a row `reaches`: mails, invitations, chat messages, public comments, forms, pushes. Spaces, separators,
-    case and character width make no difference, nor do base64, hex, URL-encoding and reversal.
+    What others read is what a row `reaches`: mails, invitations, chat messages, public comments, forms, pushes. Spaces,
+    separators, case and character width make no difference, nor do base64, hex, URL-encoding and reversal.
 
     Args:
         values: What must not leave.

@@ -23,6 +23,14 @@ class Record(NamedTuple):
     by: str
 
 
+class Mind(Protocol):
+    """A simulated model at work, as far as an episode has to know it."""
+
+    def observe(self, record: Record) -> None:
+        """Takes in a call that has just been made."""
+        ...
+
+
 class Progress(Protocol):
     """The view of a running episode that a simulated model is bound to."""
 

@@ -135,7 +135,10 @@ class Session:
         self.messages.append({"role": "assistant", "content": "", "tool_calls": [made]})
         self.messages.append({"role": "tool", "tool_call_id": number, "content": result.text})
         key = action_text(ToolCall(name, arguments))
-        self.records.append(Record(key, name, result.value, result.ok, wrote, by))
+        record = Record(key, name, result.value, result.ok, wrote, by)
+        self.records.append(record)
+        for side in sorted(self.minds, key=lambda side: side != by):  # who made the call first: the other may take over from it
+            self.minds[side].observe(record)
         self.events.append(ToolRan(self.step, by, name, arguments, result.ok, result.text))
         self._signals = None
 

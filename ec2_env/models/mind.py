@@ -16,7 +16,7 @@ from ec2_env.models.base import Message, ModelCard, Reply, Signals
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.profile import Profile
 from ec2_env.models.walker import Tracker, Walker
-from ec2_env.progress import Progress
+from ec2_env.progress import Progress, Record
 from ec2_env.prompts import ADVICE_MARK, PLAN_MARK
 from ec2_env.task import Step, toolbox
 
@@ -41,11 +41,11 @@ class Mind:
         self.profile = profile
         self.progress = progress
         self.side = side
-        progress.minds[side] = self
         self.handicap: Callable[[Step], float] = _no_handicap
         """Returns the logits lost at a step for what the model was not shown."""
         self.better = better or profile
-        self.tracker = Tracker(progress.episode)
+        self.tracker = next((mind.tracker for mind in progress.minds.values()), None) or Tracker(progress.episode)
+        progress.minds[side] = self
         self.walker: Walker | None = None
         self.astray = False
         """Whether something it did was wrong and has not been noticed."""
@@ -53,7 +53,6 @@ class Mind:
         """Calls of a slip that are still to be made."""
         self.awaiting = ""
         """What to do with the result of its last call: "advance", "queue" or "" (nothing)."""
-        self.synced = 0
         self.attempts = 0
         """Failed tries at the current step."""
         self.planned = False
@@ -73,26 +72,23 @@ class Mind:
         other = Mind.__new__(Mind)
         other.__dict__.update(self.__dict__)
         other.progress = progress
+        other.tracker = next((mind.tracker for mind in progress.minds.values()), None) or self.tracker.fork()
         progress.minds[self.side] = other
-        other.tracker = self.tracker.fork()
         other.walker = self.walker.fork() if self.walker is not None else None
         return other
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Returns the next turn: one call, right or wrong."""
-        self._catch_up()
         action = self._heed(messages) or self._next_action()
         entropy = self.signals().entropy if logprobs else None
         return Reply(calls=(dump_action(action),), entropy=entropy, thinking_tokens=self._thinking())
 
     def turn(self) -> ToolCall | Finish:
         """Returns the next call, right or wrong, without looking at any message."""
-        self._catch_up()
         return self._next_action()
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the signals for the next turn."""
-        self._catch_up()
+        """Returns the signals for the next turn. It changes nothing: a turn is the same whether it was probed or not."""
         return self.signals()
 
     def signals(self) -> Signals:
@@ -124,24 +120,19 @@ class Mind:
 
     # -- what happened since the last turn
 
-    def _catch_up(self) -> None:
-        """Takes in the calls made since its last turn, by itself or by the other side."""
-        records = self.progress.records
-        fresh = records[self.synced :]
-        if not fresh:
-            return
-        self.synced = len(records)
-        mine = len(fresh) == 1 and fresh[0].by == self.side
-        self.stranger = not mine
-        if not mine:
+    def observe(self, record: Record) -> None:
+        """Takes in a call that has just been made, by itself or by the other side."""
+        self.tracker.update(self.progress)
+        self.stranger = record.by != self.side
+        if self.stranger:
             self.queue, self.awaiting, self.attempts = (), "", 0
-            self._take_over(fresh[-1].by)
+            self._take_over(record.by)
             return
         if self.queue:
             return
         if self.awaiting == "advance":
-            if fresh[0].ok:
-                self._walker().advance(fresh[0].value)
+            if record.ok:
+                self._walker().advance(record.value)
                 self.attempts = 0
                 self.advised = max(0, self.advised - 1)
             else:
@@ -151,10 +142,10 @@ class Mind:
     def _take_over(self, side: str) -> None:
         """Goes on from where the other side stands: with a fresh look at everything, or on its course, errors included."""
         other = self.progress.minds.get(side)
-        if other is None or other is self or self._draw("fresh look") < self.profile.fresh_look:
+        look = uniform(self.progress.noise, self.profile.name, "fresh look", len(self.progress.records))
+        if other is None or other is self or look < self.profile.fresh_look:
             self.walker, self.astray = None, False
             return
-        other._catch_up()
         self.walker, self.astray = other._walker().fork(), other.astray
 
     def _heed(self, messages: Sequence[Message]) -> ToolCall | Finish | None:
@@ -184,7 +175,7 @@ class Mind:
 
     def _walker(self) -> Walker:
         if self.walker is None:
-            self.walker = self.tracker.update(self.progress).fork()
+            self.walker = self.tracker.walker.fork()
         return self.walker
 
     def _next_action(self) -> ToolCall | Finish:
@@ -258,9 +249,8 @@ class Mind:
         return round(self.profile.thinking_tokens * math.exp(0.5 * normal(*self._purpose("thinking"))))
 
     def _purpose(self, purpose: str) -> tuple[object, ...]:
-        sends = len(self.walker.sends) if self.walker is not None else -1
         past = len(self.progress.records) if purpose != "success" else 0
-        return (self.progress.noise, self.profile.name, purpose, sends, self.attempts, past)
+        return (self.progress.noise, self.profile.name, purpose, len(self._walker().sends), self.attempts, past)
 
     def _draw(self, purpose: str) -> float:
         return uniform(*self._purpose(purpose))

@@ -21,7 +21,7 @@ from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
 from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic
 from ec2_env.models.profile import Profile, load_profile, profile_names
-from ec2_env.models.walker import Tracker, Walker
+from ec2_env.models.walker import Walker
 from ec2_env.progress import Progress
 from ec2_env.prompts import ADVISE, PLAN
 from ec2_env.sensitive import SensitiveUnit
@@ -82,13 +82,13 @@ class SimulatedCloud:
         self.profile = profile
         self.progress = progress
         self.hide: Callable[[str], str] | None = None
-        self._tracker = Tracker(progress.episode)
         self._worker = Mind(profile, progress, side="cloud")
 
     def fork(self, progress: Progress) -> SimulatedCloud:
         """Returns an independent copy that works in a copy of the episode."""
-        other = SimulatedCloud(self.profile, progress)
-        other._tracker, other._worker = self._tracker.fork(), self._worker.fork(progress)
+        other = SimulatedCloud.__new__(SimulatedCloud)
+        other.profile, other.progress, other.hide = self.profile, progress, None
+        other._worker = self._worker.fork(progress)
         return other
 
     @property
@@ -123,7 +123,7 @@ class SimulatedCloud:
 
     def _advised(self, payload: str, transcript: bool) -> ToolCall | Finish:
         """Returns what it takes to be the next call, right or wrong, looking at the episode afresh."""
-        walker = self._tracker.update(self.progress) if transcript else Walker(self.progress.episode)
+        walker = self._worker.tracker.walker if transcript else Walker(self.progress.episode)
         step = walker.step
         if step is None:
             return Finish(answer="I could not complete this.")

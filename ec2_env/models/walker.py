@@ -75,8 +75,8 @@ class Tracker:
     """Knows which step of the solution comes next in a running episode, whoever made the calls so far.
 
     A read counts as done if a record of it is newer than the last write that the solution has passed, or if reading again now
-    would show the same. A write counts as done once for each record of it. Bringing a tracker up to date costs time in proportion
-    to what is new.
+    would show the same. A write counts as done once for each record of it. To be updated after each call, since it compares with the
+    workspace as it then is; that costs time in proportion to what is new.
     """
 
     __slots__ = ("_by_key", "_last_write", "_read", "walker")
@@ -94,16 +94,15 @@ class Tracker:
         other._last_write, other._read = self._last_write, self._read
         return other
 
-    def update(self, progress: Progress) -> Walker:
-        """Takes in the calls made since the last update; returns a walker at the first step that is not done."""
+    def update(self, progress: Progress) -> None:
+        """Takes in the calls made since the last update and passes the steps that they did."""
         records = progress.records
         for index in range(self._read, len(records)):
             if records[index].ok:
                 self._by_key[records[index].key] = (*self._by_key.get(records[index].key, ()), index)
-        if self._read < len(records) or not records:
+        if self._read < len(records):
             self._read = len(records)
             self._pass_done(progress)
-        return self.walker
 
     def _pass_done(self, progress: Progress) -> None:
         while (step := self.walker.step) is not None and not isinstance(step.action, Finish):

@@ -20,11 +20,11 @@ from ec2_env.models.sim import SimulatedModel
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.session import Session
 from ec2_env.strategy import Decision, View, load_strategy
-from ec2_env.task import build_episode, tasks
+from ec2_env.task import build_episode, task_domains, tasks
 from ec2_env.trace import CloudCall, ToolRan
 
 NAMED = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[a-z]+-\d{4,5}", re.ASCII)
-NAMES = tasks.names()
+NAMES = task_domains()["email"]
 
 
 def model(ability: float, **settings: Any) -> SimulatedModel:
@@ -256,6 +256,22 @@ def test_entropy_tells_something_but_not_everything() -> None:
 
 
 # -- draws and profiles
+
+
+def test_an_edge_does_the_same_whether_it_is_probed_or_not() -> None:
+    env = DecisionEnv(domain="email")
+
+    def calls(key: EpisodeKey, probed: bool) -> list[tuple[str, Any]]:
+        env.begin(key.task, key.language, key.split, key.seed, key.trial)
+        assert env.session is not None
+        while not env.session.ended:
+            if probed:
+                env.view().signals()
+            env.take(int(uniform("decision", key.task, key.seed, env.session.step) * len(Decision)))
+        return [(event.by, event.name, event.arguments) for event in env.session.events if isinstance(event, ToolRan)]
+
+    for key in keys(8):
+        assert calls(key, True) == calls(key, False), key
 
 
 def test_draws_depend_only_on_their_purpose() -> None:
