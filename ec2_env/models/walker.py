@@ -75,7 +75,7 @@ class Tracker:
     """Knows which step of the solution comes next in a running episode, whoever made the calls so far.
 
     A read counts as done if a record of it is newer than the last write that the solution has passed, or if reading again now
-    would show the same. A write counts as done once for each record of it. To be updated after each call, since it compares with the
+    would show the same. A write counts as done once for each record of it. To be updated after each call, as it compares with the
     workspace as it then is; that costs time in proportion to what is new.
     """
 
