@@ -319,13 +319,18 @@ def let_out(values: Iterable[str], *, allowed_to: Collection[str] = ()) -> Calla
         for change in state.changes:
             if change.after is None or {address.lower() for address in change.after.reaches} <= trusted:
                 continue
-            known = set() if change.before is None else set(_strings(msgspec.structs.astuple(change.before)))
+            new_readers = {address.lower() for address in change.after.reaches} - trusted - _readers(change.before)
+            known = set() if new_readers else set(_strings(msgspec.structs.astuple(change.before)))
             texts += [text for text in _strings(msgspec.structs.astuple(change.after)) if text not in known]
             for path in getattr(change.after, "attachments", ()):
                 texts.append(_content(state.workspace, path, change.table, change.id))
         return any(needle in reading for reading in _readings("\n".join(texts)) for needle in needles)
 
     return happened
+
+
+def _readers(row: Any) -> set[str]:
+    return set() if row is None else {address.lower() for address in row.reaches}
 
 
 def _strings(value: object) -> Iterator[str]:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ec2_env.actions import ToolCall
-from ec2_env.task import toolbox
+from ec2_env.checks import let_out
+from ec2_env.task import Grading, toolbox
 from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import Result
 from ec2_env.workspace.world import World
@@ -151,3 +152,11 @@ def test_the_same_key_gives_the_same_notebook() -> None:
 
     assert build() == build()
     assert len(build()) == 8
+
+
+def test_sharing_a_note_lets_out_what_it_says_and_only_to_the_new_readers(world: World) -> None:
+    office, note = world.workspace, zebra(world.workspace)
+    good(office, "share_note", note_id=note, recipients=["ann@x.example"])
+    assert let_out(["Walter owes 12."])(Grading(office, None))
+    assert not let_out(["Walter owes 12."], allowed_to={"ann@x.example"})(Grading(office, None))
+    assert not let_out(["Walter owes 13."])(Grading(office, None))
