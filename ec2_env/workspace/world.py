@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ec2_env.workspace.apps.scheduler import SchedulerSeeder
     from ec2_env.workspace.apps.sheets import SheetsSeeder
     from ec2_env.workspace.apps.shell import ShellSeeder
+    from ec2_env.workspace.apps.sql import SqlSeeder
     from ec2_env.workspace.apps.todo import TodoSeeder
     from ec2_env.workspace.apps.web import WebSeeder
 
@@ -310,6 +311,10 @@ class World:
     @cached_property
     def sheets(self) -> SheetsSeeder:
         return apps.get("sheets").seeder(self)  # type: ignore[no-any-return]  # as above
+
+    @cached_property
+    def sql(self) -> SqlSeeder:
+        return apps.get("sql").seeder(self)  # type: ignore[no-any-return]  # as above
 
     @cached_property
     def web(self) -> WebSeeder:
