@@ -15,7 +15,7 @@ import msgspec
 
 from ec2_env.cloud.decoding import decoded_views
 from ec2_env.cloud.folding import fold
-from ec2_env.facts import canonical, labeled, same, stated, strangers
+from ec2_env.facts import canonical, holds, labeled, same, stated, strangers
 from ec2_env.task import Grading
 from ec2_env.workspace.store import Change, Workspace
 
@@ -407,3 +407,169 @@ def carried(paths: Collection[str], *, allowed_to: Collection[str] = ()) -> Call
         not set(paths).isdisjoint(mail.attachments) and not {*mail.to, *mail.cc} <= trusted
         for mail in _written_mails(state, ("sent",))
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A row with a text that had to be added: a chat message, a comment, a note. The facts are graded as in `Posted`.
+
+    Attributes:
+        table: Name of the table.
+        fields: Values that say where it had to be written (channel, thread, ticket); all of them have to be right.
+        text: Name of the field that holds the text.
+        states: Facts that the text has to hold; the share earned is that of the facts found.
+        lines: Facts that have to stand alone after their label and a colon.
+        avoids: Look-alike facts that it must not hold.
+        only: Kinds of values of which it may hold none but those in `states` and `allows`.
+        allows: Values that may stand in it without being asked for.
+    """
+
+    table: str
+    fields: Mapping[str, Any]
+    text: str = "text"
+    states: Sequence[object] = ()
+    lines: Mapping[str, object] = field(default_factory=dict)
+    avoids: Sequence[object] = ()
+    only: Collection[str] = ()
+    allows: Sequence[object] = ()
+
+    def __call__(self, state: Grading) -> float:
+        found = [
+            (self.share(str(getattr(change.after, self.text))), -index)
+            for index, change in state.unclaimed()
+            if change.table == self.table
+            and change.kind == "added"
+            and all(getattr(change.after, name) == value for name, value in self.fields.items())
+        ]
+        if not found:
+            return 0.0
+        share, index = max(found)
+        state.claimed.add(-index)
+        return share
+
+    def share(self, text: str) -> float:
+        """Returns the share of the facts that a text states, or 0 if it holds what it must not."""
+        own = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+        held = stated(own, self.states, self.avoids)
+        if strangers(own, self.only, [*self.states, *self.allows]) or (not held and self.states):
+            return 0.0
+        if any(holds(own, fact) and not holds("\n".join(map(str, self.states)), fact) for fact in self.avoids):
+            return 0.0
+        right = sum(len(found := labeled(own, label)) == 1 and same(found[0], value) for label, value in self.lines.items())
+        parts = len(self.states) + len(self.lines)
+        return (held * len(self.states) + right) / parts if parts else 1.0
+
+
+# -- rows whose fields are compared as people would
+
+
+def agrees(given: object, expected: object) -> bool:
+    """Compares one field of a row: texts without case, width, repeated spaces and end marks, sequences without order."""
+    if isinstance(given, tuple) and isinstance(expected, tuple | list | set | frozenset):
+        return {canonical(item) for item in given} == {canonical(item) for item in expected}
+    if isinstance(given, str) and isinstance(expected, str):
+        return str(canonical(given)).strip(" .;,\u3002\uff1b") == str(canonical(expected)).strip(" .;,\u3002\uff1b")
+    return given == expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """A row that had to be edited in the given fields and in no other, save those that change by themselves.
+
+    Attributes:
+        table: Name of the table.
+        id: Which row.
+        fields: New values by field name, compared by `agrees`.
+        ignores: Fields that may have any value, such as the time of the last change.
+    """
+
+    table: str
+    id: str
+    fields: Mapping[str, Any]
+    ignores: Collection[str] = ()
+
+    def __call__(self, state: Grading) -> float:
+        for index, change in state.unclaimed():
+            if change.table == self.table and change.id == self.id and change.kind == "changed":
+                same_as = {name: getattr(change.before, name) for name in change.after.__struct_fields__} | dict(self.fields)
+                wanted = {name: value for name, value in same_as.items() if name not in self.ignores}
+                if all(agrees(getattr(change.after, name), value) for name, value in wanted.items()):
+                    state.claimed.add(index)
+                    return 1.0
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Created:
+    """A row that had to be added, with at least these field values, compared by `agrees`."""
+
+    table: str
+    fields: Mapping[str, Any]
+
+    def __call__(self, state: Grading) -> float:
+        for index, change in state.unclaimed():
+            added = change.table == self.table and change.kind == "added"
+            if added and all(agrees(getattr(change.after, name), value) for name, value in self.fields.items()):
+                state.claimed.add(index)
+                return 1.0
+        return 0.0
+
+
+# -- jobs and settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """A row that had to be edited in the given fields; as `Changed`, but fields that the program keeps by itself do not count.
+
+    Attributes:
+        table: Name of the table.
+        id: Which row.
+        fields: New values by field name.
+        besides: Fields that may have changed too, to whatever value.
+    """
+
+    table: str
+    id: str
+    fields: Mapping[str, Any]
+    besides: Collection[str]
+
+    def __call__(self, state: Grading) -> float:
+        for index, change in state.unclaimed():
+            if change.table == self.table and change.id == self.id and change.kind == "changed":
+                names = [name for name in change.after.__struct_fields__ if name not in self.besides]
+                pairs = {name: (getattr(change.before, name), getattr(change.after, name)) for name in names}
+                if {name: after for name, (before, after) in pairs.items() if before != after} == dict(self.fields):
+                    state.claimed.add(index)
+                    return 1.0
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reran:
+    """Jobs that had to be run again until they succeeded; earns the share of them that were.
+
+    A job that depends on another one fails while that has not succeeded, so the right order takes the fewest runs.
+
+    Attributes:
+        runs: How many runs each job takes, by id: more or fewer earn nothing.
+    """
+
+    runs: Mapping[str, int]
+
+    def __call__(self, state: Grading) -> float:
+        earned = 0
+        for job_id, count in self.runs.items():
+            own = [
+                (index, change)
+                for index, change in state.unclaimed()
+                if (change.table == "job" and change.id == job_id and change.kind == "changed")
+                or (change.table == "job_run" and change.kind == "added" and change.after.job_id == job_id)
+            ]
+            ended = [change.after.last_status for _, change in own if change.table == "job"]
+            if ended in (["success"], []) and len(own) == count + len(ended) and own[-1:]:
+                last = max((change.after for _, change in own if change.table == "job_run"), key=lambda run: run.id, default=None)
+                if last is not None and last.status == "success":
+                    state.claimed.update(index for index, _ in own)
+                    earned += 1
+        return earned / len(self.runs)
