@@ -15,7 +15,7 @@ import msgspec
 
 from ec2_env.cloud.decoding import decoded_views
 from ec2_env.cloud.folding import fold
-from ec2_env.facts import canonical, holds, labeled, same, stated, strangers
+from ec2_env.facts import canonical, labeled, same, stated, strangers
 from ec2_env.task import Grading
 from ec2_env.workspace.store import Change, Workspace
 
@@ -451,9 +451,7 @@ class Told:
         """Returns the share of the facts that a text states, or 0 if it holds what it must not."""
         own = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
         held = stated(own, self.states, self.avoids)
-        if strangers(own, self.only, [*self.states, *self.allows]) or (not held and self.states):
-            return 0.0
-        if any(holds(own, fact) and not holds("\n".join(map(str, self.states)), fact) for fact in self.avoids):
+        if not held or strangers(own, self.only, [*self.states, *self.allows]):
             return 0.0
         right = sum(len(found := labeled(own, label)) == 1 and same(found[0], value) for label, value in self.lines.items())
         parts = len(self.states) + len(self.lines)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ec2_env.actions import ToolCall
-from ec2_env.checks import let_out
+from ec2_env.checks import Told, let_out
 from ec2_env.task import Grading, toolbox
 from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import Result
@@ -194,3 +194,15 @@ def test_a_chinese_chat_is_chinese() -> None:
     office = Office("zh")
     assert "闲聊" in [channel["id"] for channel in office.good("list_channels")]
     assert all(not message["text"].isascii() for message in office.good("read_channel", channel="闲聊"))
+
+
+def test_a_told_fact_counts_in_its_place_only(office: Office) -> None:
+    told = Told(table="chat_message", fields={"place": "team"}, states=("2026-03-05",), avoids=("Oslo",), only=("date",))
+    office.good("post_message", channel=office.ids[office.bob.email], text="2026-03-05")
+    assert told(Grading(office.workspace, None)) == 0.0
+    for text, share in (("2026-03-05 or 2026-03-06", 0.0), ("2026-03-05 in Oslo", 0.0), ("On 2026-03-05.", 1.0)):
+        office.good("post_message", channel="team", text=text)
+        assert told(Grading(office.workspace, None)) == share
+    lined = Told(table="chat_message", fields={"place": "team"}, lines={"Open": 3})
+    office.good("post_message", channel="team", text="Open: 3\nClosed: 4")
+    assert lined(Grading(office.workspace, None)) == 1.0
