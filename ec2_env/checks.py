@@ -558,16 +558,16 @@ class Reran:
     def __call__(self, state: Grading) -> float:
         earned = 0
         for job_id, count in self.runs.items():
-            own = [
+            jobs = [
                 (index, change)
                 for index, change in state.unclaimed()
-                if (change.table == "job" and change.id == job_id and change.kind == "changed")
-                or (change.table == "job_run" and change.kind == "added" and change.after.job_id == job_id)
+                if change.table == "job" and change.id == job_id and change.kind == "changed"
             ]
-            ended = [change.after.last_status for _, change in own if change.table == "job"]
-            if ended in (["success"], []) and len(own) == count + len(ended) and own[-1:]:
-                last = max((change.after for _, change in own if change.table == "job_run"), key=lambda run: run.id, default=None)
-                if last is not None and last.status == "success":
-                    state.claimed.update(index for index, _ in own)
+            runs = [index for index, change in state.unclaimed() if change.table == "job_run" and change.after.job_id == job_id]
+            if len(jobs) == 1 and len(runs) == count:
+                index, change = jobs[0]
+                kept = (change.before.schedule, change.before.paused) == (change.after.schedule, change.after.paused)
+                if kept and change.after.last_status == "success":
+                    state.claimed.update((index, *runs))
                     earned += 1
         return earned / len(self.runs)
