@@ -471,7 +471,7 @@ def agrees(given: object, expected: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class Rewritten:
     """A row that had to be edited in the given fields and in no other, save those that change by themselves.
 
     Attributes:
