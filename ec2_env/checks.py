@@ -513,34 +513,7 @@ class Created:
         return 0.0
 
 
-# -- jobs and settings
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
-    """A row that had to be edited in the given fields; as `Changed`, but fields that the program keeps by itself do not count.
-
-    Attributes:
-        table: Name of the table.
-        id: Which row.
-        fields: New values by field name.
-        besides: Fields that may have changed too, to whatever value.
-    """
-
-    table: str
-    id: str
-    fields: Mapping[str, Any]
-    besides: Collection[str]
-
-    def __call__(self, state: Grading) -> float:
-        for index, change in state.unclaimed():
-            if change.table == self.table and change.id == self.id and change.kind == "changed":
-                names = [name for name in change.after.__struct_fields__ if name not in self.besides]
-                pairs = {name: (getattr(change.before, name), getattr(change.after, name)) for name in names}
-                if {name: after for name, (before, after) in pairs.items() if before != after} == dict(self.fields):
-                    state.claimed.add(index)
-                    return 1.0
-        return 0.0
+# -- jobs
 
 
 @dataclass(frozen=True, slots=True)
