@@ -213,8 +213,10 @@ class World:
 
     def workday(self, offset: int) -> date:
         """Returns the date `offset` working days from today (Saturdays and Sundays are skipped)."""
-        current, step = self.today, 1 if offset >= 0 else -1
-        for _ in range(abs(offset)):
+        weeks, rest = divmod(abs(offset), 5)
+        step = 1 if offset >= 0 else -1
+        current = self.today + timedelta(days=7 * step * weeks)
+        for _ in range(rest):
             current += timedelta(days=step)
             while current.weekday() >= 5:
                 current += timedelta(days=step)
