@@ -108,6 +108,12 @@ def test_bad_settings_are_refused(world: World, fields: dict[str, str]) -> None:
     assert not do(world, "update_integration", integration_id=shop.id, **fields).ok
 
 
+def test_a_change_to_what_is_there_already_is_refused(world: World) -> None:
+    shop = world.config.add("Shop", "shop", "k", api_version="v2")
+    assert not do(world, "update_integration", integration_id=shop.id, api_version="v2", enabled=True).ok
+    assert good(world, "update_integration", integration_id=shop.id, notes="n", enabled=True)["status"] == "active"
+
+
 def test_a_notice_reaches_the_owner_and_is_seen_by_the_grader(world: World) -> None:
     key = world.secret("api_key", owner="Shop")
     shop = world.config.add("Shop", "shop", key, owner="ann@office.example")

@@ -168,6 +168,9 @@ def update_integration(
         raise ToolError("400 Bad Request: api_version must have 1 to 20 characters")
     if row.status == "disabled" and enabled is None:
         raise ToolError(f"409 Conflict: {row.id} is disabled; enable it in the same call with enabled=true")
+    switched = enabled is not None and enabled == (row.status == "disabled")
+    if not switched and all(getattr(row, name) == value for name, value in fields.items()):
+        raise ToolError(f"400 Bad Request: nothing to change; these are the settings that {row.id} has")
     changed = msgspec.structs.replace(row, **fields, status="disabled" if enabled is False else "active")
     changed = checked(workspace, changed)
     workspace.put("integration", changed)
@@ -275,6 +278,7 @@ class ConfigSeeder:
     ) -> Integration:
         """Adds an integration and returns it; the credential is what `world.secret` drew."""
         world, rng = self.world, self.world.rng
+        host = service.lower() if service.isascii() and service.isalnum() else rng.choice(HOSTS)
         row = Integration(
             id=world.new_id("int"),
             name=name,
@@ -282,7 +286,7 @@ class ConfigSeeder:
             status=status,
             error_rate=error_rate,
             last_verified=world.moment(-verified_days_ago, 6).isoformat(" ", "minutes"),
-            endpoint=endpoint or f"https://api.{rng.choice(HOSTS)}.example/{api_version}",
+            endpoint=endpoint or f"https://api.{host}.example",
             api_version=api_version,
             credential=credential,
             key_id=world.new_id("key"),
@@ -311,7 +315,7 @@ class ConfigSeeder:
                 status="active",
                 error_rate=rng.randrange(0, 9) / 10,
                 last_verified=verified,
-                endpoint="https://api.plainweather.example/v1",
+                endpoint="https://api.plainweather.example",
                 api_version="v1",
                 credential="",
                 key_id="",

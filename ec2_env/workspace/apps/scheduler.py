@@ -360,7 +360,7 @@ class SchedulerSeeder:
             tags=tuple(tags),
             owner=owner,
             error=error,
-            failures=max(failures, status in ("failed", "upstream_failed")),
+            failures=max(failures, int(status in ("failed", "upstream_failed"))),
             depends_on=tuple(depends_on),
             integration=integration,
             settings=settings,
