@@ -594,7 +594,8 @@ class RecordEdited:
         for index, change in state.unclaimed():
             if change.table == "webrecord" and change.id == self.id and change.kind == "changed":
                 state.claimed.add(index)
-                before, after = dict(change.before.values), dict(change.after.values)
+                before: dict[str, str] = dict(change.before.values)
+                after: dict[str, str] = dict(change.after.values)
                 right = sum(same(after.get(name), value) for name, value in self.values.items())
                 wrong = sum(after[name] != before[name] for name in after if name not in self.values)
                 return max(0.0, (right - wrong) / len(self.values))
@@ -607,3 +608,21 @@ def _fields_right(given: Mapping[str, str], values: Mapping[str, object], keys: 
     right = sum(same(given.get(name), value) for name, value in values.items())
     extra = sum(1 for name, value in given.items() if value and name not in values and name not in free)
     return max(0.0, (right - extra) / len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedConfirmation:
+    """A reported confirmation number: that of a submission which the agent filed with a form.
+
+    Attributes:
+        key: Slot of the report.
+        form: Address of the form.
+    """
+
+    key: str
+    form: str
+
+    def __call__(self, state: Grading) -> float:
+        given = state.finish.data.get(self.key) if state.finish is not None else None
+        filed = (c.id for c in state.changes if c.table == "submission" and c.kind == "added" and c.after.form == self.form)
+        return float(any(same(given, number) for number in filed))
