@@ -181,7 +181,7 @@ def check_open(workspace: Workspace, day: str) -> None:
 
 def ledger_code(workspace: Workspace, text: str) -> str:
     """Returns the code of an active ledger account named by code or by name, or raises ToolError."""
-    wanted, accounts = text.strip().lower(), workspace.rows("account")
+    wanted, accounts = text.strip().lower(), workspace.rows("ledger_account")
     for code, account in accounts.items():
         if wanted in (code, account.name.lower(), f"{code} {account.name}".lower()):
             if not account.active:
@@ -193,7 +193,7 @@ def ledger_code(workspace: Workspace, text: str) -> str:
 
 def ledger_name(workspace: Workspace, code: str) -> str:
     """Returns the name of a ledger account, or its code if there is no such account."""
-    account: Account | None = workspace.rows("account").get(code)
+    account: Account | None = workspace.rows("ledger_account").get(code)
     return account.name if account is not None else code
 
 

@@ -297,7 +297,7 @@ class FinanceSeeder:
     def __init__(self, world: World) -> None:
         self.world = world
         for code, en, zh in CHART:
-            world.workspace.put("account", Account(id=code, name=world.text(en, zh)))
+            world.workspace.put("ledger_account", Account(id=code, name=world.text(en, zh)))
 
     def close_books(self, through: calendar_date) -> None:
         """Closes the periods up to a date, which is included."""
@@ -306,7 +306,7 @@ class FinanceSeeder:
     def account(self, code: str, name: str, *, active: bool = True) -> Account:
         """Adds an account to the ledger, or replaces the one with this code."""
         row = Account(id=code, name=name, active=active)
-        self.world.workspace.put("account", row)
+        self.world.workspace.put("ledger_account", row)
         return row
 
     def transaction(
