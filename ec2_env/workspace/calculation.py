@@ -77,10 +77,18 @@ class Calculation:
             raise FaultRaised("#REF!")
         used = len(self.grids[sheet])
         rows = range(area.first_row, min(area.last_row or used, used) + 1)
-        self.work += 1 + len(rows) * (area.last_column - area.first_column + 1)
+        self.spend(1 + len(rows) * (area.last_column - area.first_column + 1))
+        return sheet, rows
+
+    def spend(self, cells: int) -> None:
+        """Counts work.
+
+        Raises:
+            FaultRaised: #ERROR! if there has been too much.
+        """
+        self.work += cells
         if self.work > MAX_WORK:
             raise FaultRaised("#ERROR!")
-        return sheet, rows
 
     def _settle(self, start: Key) -> None:
         """Computes a formula after those that it depends on, without recursion; a formula that reaches a cycle is #CIRC!."""
@@ -267,7 +275,7 @@ def _fitting(ev: Evaluation, pairs: tuple[Node, ...], shape: Node) -> list[bool]
     for area, wanted in zip(pairs[::2], pairs[1::2], strict=True):
         if _size(area) != _size(shape):
             raise FaultRaised("#VALUE!")
-        test = criterion(ev.scalar(wanted))
+        test = criterion(ev.scalar(wanted), ev.calculation.spend)
         column = [test(value) for row in ev.rows(area) for value in row]
         fits = column if not fits else [a and b for a, b in zip_longest(fits, column, fillvalue=False)]
     return fits

@@ -13,6 +13,8 @@ MAX_TEXT = 5_000
 """Longest text that a formula may make."""
 MAX_PATTERN = 100
 """Longest criterion that is looked at."""
+STEPS_PER_CELL = 20
+"""How many steps of a comparison with wildcards count as looking at one cell."""
 
 _ORDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -120,8 +122,13 @@ def _rank(value: Value, other: Value) -> tuple[int, float | str]:
     return (0, round(value, 9)) if isinstance(value, float) else (1, as_text(value).casefold())
 
 
-def criterion(wanted: Value) -> Callable[[Value], bool]:
-    """Returns the test that a criterion such as 5, "north", ">=10", "<>x" or "A*" stands for; * and ? are wildcards."""
+def criterion(wanted: Value, spend: Callable[[int], None]) -> Callable[[Value], bool]:
+    """Returns the test that a criterion such as 5, "north", ">=10", "<>x" or "A*" stands for; * and ? are wildcards.
+
+    Args:
+        wanted: The criterion.
+        spend: Is told how much work each comparison with wildcards takes, in cells; raises when there has been too much.
+    """
     if not isinstance(wanted, str):
         return lambda value: value is not None and same_value(value, wanted)
     symbol = next((s for s in ("<=", ">=", "<>", "<", ">", "=") if wanted.startswith(s)), "")
@@ -131,7 +138,10 @@ def criterion(wanted: Value) -> Callable[[Value], bool]:
         pattern = as_text(operand).casefold()
 
         def equal(value: Value) -> bool:
-            return isinstance(value, str) and wildcard(value.casefold()[:200], pattern) if wild else same_value(value, operand)
+            if not (wild and isinstance(value, str)):
+                return not wild and same_value(value, operand)
+            spend(len(value) * len(pattern) // STEPS_PER_CELL)
+            return wildcard(value.casefold(), pattern)
 
         return (lambda value: not equal(value)) if symbol == "<>" else equal
     return lambda value: type(value) is type(operand) and not isinstance(value, Fault) and compared(symbol, value, operand)

@@ -49,6 +49,15 @@ class Area:
     def single(self) -> bool:
         return self.first_row == self.last_row and self.first_column == self.last_column
 
+    def meets(self, other: Area) -> bool:
+        """Says whether the two areas share a cell."""
+        return (
+            self.first_row <= (other.last_row or MAX_ROWS)
+            and other.first_row <= (self.last_row or MAX_ROWS)
+            and self.first_column <= other.last_column
+            and other.first_column <= self.last_column
+        )
+
     def __str__(self) -> str:
         first = f"{column_name(self.first_column)}{self.first_row}"
         return first if self.single else f"{first}:{column_name(self.last_column)}{self.last_row or ''}"
