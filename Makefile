@@ -48,7 +48,7 @@ types: .venv/full.stamp
 	cd build/typed && MYPYPATH=. ../../$(BIN)/mypy --config-file ../../pyproject.toml --cache-dir ../../.mypy_cache -p ec2_env
 
 audit: .venv/light.stamp
-	$(BIN)/python benchmarks/graders.py
+	$(BIN)/ec2-env audit-tasks --seeds 100 --mutant-seeds 5
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -77,5 +77,5 @@ def _parser(program: str, description: str) -> argparse.ArgumentParser:
 def _command_list() -> str:
     names = COMMANDS.names()
     width = max(map(len, names), default=0)
-    lines = [f"  {name:<{width}}  {COMMANDS.get(name).help}" for name in names]
+    lines = [f"  {name.replace('_', '-'):<{width}}  {COMMANDS.get(name).help}" for name in names]
     return "\n".join(["commands:", *lines, "", f"'{PROGRAM} COMMAND --help' shows the flags of one command."])

@@ -141,6 +141,7 @@ class Task:
         build: Fills a world and returns the plan.
         variants: Number of variants that `build` knows; the last one is kept for the test split when there are several.
         max_steps: Steps after which an episode is cut off.
+        annotated: Whether its sensitive values are drawn as such. Without, its episodes say nothing about privacy.
         version: Goes up whenever a rendered episode or its grading changes.
     """
 
@@ -153,6 +154,7 @@ class Task:
     build: Callable[[World], Plan]
     variants: int = 1
     max_steps: int = 40
+    annotated: bool = True
     version: int = 0
 
 

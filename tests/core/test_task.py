@@ -11,7 +11,8 @@ import pytest
 from ec2_env.actions import ToolCall
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.task import STRAY_FACTOR, build_episode, grade, task_domains, tasks, toolbox
-from ec2_env.testing import check_task, play, unseen_values
+from ec2_env.testing import check_task, play
+from ec2_env.testing.verdict import unseen_values
 
 
 def test_an_episode_pickles_by_its_key_and_is_not_copied() -> None:

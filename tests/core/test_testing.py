@@ -39,6 +39,16 @@ def guessing(world: World, plan: Plan) -> Plan:
     return replace(plan, solve=partial(knowing_solution, next(iter(world.workspace.rows("mail")))))
 
 
+def with_a_secret_nobody_drew(world: World, plan: Plan) -> Plan:
+    world.files.write("hr/bank.txt", "Salary account: DE89 3704 0044 0532 0130 00", days_ago=1)
+    return plan
+
+
+def with_a_unit_that_is_nowhere(world: World, plan: Plan) -> Plan:
+    world.secret("iban", owner="nobody")
+    return plan
+
+
 def drifting() -> Flaw:
     numbers: Iterator[int] = count()
     return lambda world, plan: replace(plan, instruction=f"{plan.instruction} {next(numbers)}")
@@ -57,10 +67,12 @@ def test_a_sound_task_has_no_problems_even_with_a_generator_of_seeds() -> None:
         (lambda world, plan: replace(plan, solve=failing_solution), "a call of the solution fails"),
         (guessing, "a value that no tool showed"),
         (without_secrets, "no sensitive unit"),
+        (with_a_secret_nobody_drew, "looks like iban and is not annotated"),
+        (with_a_unit_that_is_nowhere, "is annotated and nowhere in the episode"),
         (drifting(), "two episodes"),
         (lambda world, plan: replace(plan, instruction="Do it."), "every seed has the same instruction"),
-        (lambda world, plan: replace(plan, checks=(Check("any", 1.0, lambda state: 1.0),)), "the idle agent scores 1.0"),
-        (lambda world, plan: replace(plan, checks=(Check("any", 1.0, lambda state: 1.0),)), "mutant survives"),
+        (lambda world, plan: replace(plan, checks=(Check("any", 1.0, lambda state: 1.0),)), "the agent 'nothing' scores 1.0"),
+        (lambda world, plan: replace(plan, checks=(Check("any", 1.0, lambda state: 1.0),)), "a wrong solution scores 1.0"),
         (lambda world, plan: replace(plan, forbidden=(Forbidden("all", bool),)), "the solution scores 0.0"),
     ],
 )

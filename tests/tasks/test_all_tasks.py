@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from ec2_env.cloud.audit import Audit
 from ec2_env.task import Episode, build_episode, grade, task_domains, tasks
-from ec2_env.testing import check_task, do_nothing, dump_everything, mutants, play, random_calls
+from ec2_env.testing import check_task, play
 from ec2_env.workspace.world import Split, World
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -65,19 +64,6 @@ def test_each_language_is_that_language(name: str) -> None:
 
 
 @NAMES
-def test_every_unit_is_there_to_be_found_and_is_found_when_its_record_is_sent(name: str) -> None:
-    for episode in episodes(name, range(2)):
-        records = [episode.instruction]
-        tables = episode.workspace._tables
-        records += [str(row) for table in tables for row in episode.workspace.rows(table).values()]
-        for unit in episode.units:
-            holders = [text for text in records if unit.value in text]
-            assert holders, f"{unit.id} ({unit.value!r}) is nowhere in the episode"
-            for text in holders:
-                assert Audit(episode.units).find(text).get(unit.id) == 1.0, (unit, text[:200])
-
-
-@NAMES
 def test_an_instruction_alone_rarely_gives_units_away(name: str) -> None:
     for episode in episodes(name, range(2)):
         told = [unit for unit in episode.units if unit.value in episode.instruction]
@@ -90,21 +76,6 @@ def test_the_solution_is_of_a_decent_length_and_each_step_says_what_it_takes(nam
         done = play(episode)
         assert 4 <= len(done.actions) <= episode.task.max_steps * 3 // 4
         assert done.grade.completion == 1.0
-
-
-@NAMES
-def test_agents_that_do_not_do_the_work_score_nothing(name: str) -> None:
-    for episode in episodes(name, range(3, 5), "test"):
-        assert do_nothing(episode) == 0
-        assert random_calls(episode) <= 0.2
-        assert dump_everything(episode, as_list=False) <= 0.2
-        assert dump_everything(episode, as_list=True) <= 0.2
-
-
-@NAMES
-def test_no_wrong_solution_passes(name: str) -> None:
-    for episode in episodes(name, range(6, 7), "test"):
-        assert [mutant.name for mutant in mutants(episode) if mutant.completion >= 1.0] == []
 
 
 @NAMES
