@@ -16,6 +16,7 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Changed, ReportedMap, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
+from ec2_env.workspace.helpdesk_rows import Priority
 from ec2_env.workspace.world import World
 
 PHRASINGS = {
@@ -29,7 +30,7 @@ PHRASINGS = {
         "请检查 open 工单：凡优先级与现行规则不符的，改成规则要求的级别。",
     )
 }
-LEVELS = ("low", "normal", "high", "urgent")
+LEVELS: tuple[Priority, ...] = ("low", "normal", "high", "urgent")
 CATEGORIES = ("网络", "账单", "登录", "报表", "接口")
 RULES = (
     "自{start}起执行，此前各版同时失效。\n\n"

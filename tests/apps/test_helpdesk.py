@@ -92,6 +92,11 @@ def test_a_ticket_is_assigned_to_agents_only_and_taken_back(world: World) -> Non
     assert world.workspace.diff() == ()
 
 
+def test_a_new_ticket_is_open_once_it_has_an_assignee(world: World) -> None:
+    number = good(world, "create_ticket", subject="Desk", description="It wobbles.")["id"]
+    assert good(world, "update_ticket", ticket_id=number, assignee="ann@office.example")["status"] == "open"
+
+
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [

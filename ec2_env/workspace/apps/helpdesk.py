@@ -141,7 +141,7 @@ def update_ticket(
     tags: list[str] | None = None,
     status: Literal["open", "pending", "solved"] | None = None,
 ) -> dict[str, Any]:
-    """Changes the given fields of a ticket that is not closed, and leaves the others as they are.
+    """Changes the given fields of a ticket that is not closed. A new ticket that gets an assignee is open from then on.
 
     Args:
         ticket_id: Id of the ticket.
@@ -162,6 +162,8 @@ def update_ticket(
         changes["tags"] = _tags(tags)
     if not changes:
         raise ToolError("nothing to change; give at least one of priority, assignee, category, tags or status")
+    if ticket.status == "new" and changes.get("assignee"):
+        changes.setdefault("status", "open")
     edited = msgspec.structs.replace(ticket, **changes)
     workspace.put("ticket", edited)
     return {**header(edited), "tags": list(edited.tags)}
