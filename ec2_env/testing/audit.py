@@ -109,7 +109,8 @@ def row(audit: TaskAudit) -> str:
     """Returns a task's line of the table."""
     agents = " ".join(f"{audit.agents[agent]:7.3f}" for agent in AGENTS)
     mark = "" if not audit.problems else f"  {len(audit.problems)} problems"
-    return f"{audit.name:28} {audit.episodes:8} {audit.steps:5.1f} {audit.solved:6.3f} {agents}  {audit.caught:5} of {audit.wrong:5}{mark}"
+    head = f"{audit.name:28} {audit.episodes:8} {audit.steps:5.1f} {audit.solved:6.3f}"
+    return f"{head} {agents}  {audit.caught:5} of {audit.wrong:5}{mark}"
 
 
 def summary(audits: Sequence[TaskAudit]) -> tuple[list[str], bool]:
