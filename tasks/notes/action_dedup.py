@@ -1,8 +1,8 @@
 """Bring a to-do list up to date with the minutes of three meetings, without doubling what is on it in other words.
 
 One item has two dates, and the later minutes hold; one to-do says the same as an item in other words and belongs to no project,
-one is completed, one is about another van; an item may have been dropped since. Minutes of an older meeting and of a sister project
-lie beside them.
+one is completed, one is about another van; an item may have been dropped since. An older meeting and a sister project lie
+beside them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ PHRASINGS = {
 }
 RULES = {
     "en": " A to-do that says the same in other words, open or completed, counts as being there. Where minutes differ, the "
-    "latest hold: correct the due date of an open to-do that is outdated, and delete the open to-do of an item that was dropped. New "
-    "to-dos get the project {project}, the owner's address, the due date, and as title the words of the latest minutes.",
+    "latest hold: correct the due date of an open to-do that is outdated, and delete the open to-do of an item that was dropped. "
+    "New to-dos get the project {project}, the owner's address, the due date, and as title the words of the latest minutes.",
     "zh": "已有待办（含已完成）说的是同一件事、只是说法不同的，算已存在。记录不一致时以最新一次为准：未完成待办的日期过时则改正，"
     "已取消事项的未完成待办则删除。新待办填写项目“{project}”、负责人邮箱和截止日期，标题照抄最新一次记录的原文。",
 }
@@ -173,7 +173,7 @@ def solve(project: str) -> Steps:
     """Reads the three latest minutes, lists all to-dos, and makes the list say what the minutes say."""
     hits = yield Step(action=ToolCall("search_notes", {"query": project}), skill="exploration")
     weeklies = [h for h in hits if re.fullmatch(rf"{project}( weekly|周会)", h["title"])][:4]
-    notes = []
+    notes: list[Any] = []
     for hit in weeklies[:3]:
         older = ((ToolCall("get_note", {"note_id": weeklies[3]["id"]}),),)
         action = ToolCall("get_note", {"note_id": hit["id"]})
