@@ -42,6 +42,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         reward: "scalar", or "vector" for (task, -cost, -exposure) with a `reward_space`.
         weights: Weights of the scalar reward, see `ec2_env.reward.RewardWeights`.
         max_episode_steps: Steps after which an episode is truncated; the task's own limit if None.
+        fault_rate: Chance that a tool call fails as services do, rate-limited or timed out, 0 to below 1.
         render_mode: None, "ansi" or "html".
 
     Raises:
@@ -67,6 +68,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         reward: str = "scalar",
         weights: Mapping[str, float] | RewardWeights | None = None,
         max_episode_steps: int | None = None,
+        fault_rate: float = 0.0,
         render_mode: str | None = None,
     ) -> None:
         self.names = chosen_tasks(task, domain, language)
@@ -78,11 +80,13 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
             raise ConfigurationError(f"render_mode is {render_mode!r}, expected None, 'ansi' or 'html'")
         if max_episode_steps is not None and (not isinstance(max_episode_steps, int) or max_episode_steps < 1):
             raise ConfigurationError(f"max_episode_steps is {max_episode_steps!r}, expected a whole number above 0")
+        if isinstance(fault_rate, bool) or not isinstance(fault_rate, int | float) or not 0 <= fault_rate < 1:
+            raise ConfigurationError(f"fault_rate is {fault_rate!r}, expected a share from 0 to below 1")
         self.split, self.language, self.reward_form, self.render_mode = split, language, reward, render_mode
         self.cloud = load_model(cloud) if isinstance(cloud, str) else cloud
         self.settings = make_settings(cloud_settings, max_cloud_usd)
         self.weights = weights if isinstance(weights, RewardWeights) else reward_weights(weights or {})
-        self.max_episode_steps = max_episode_steps
+        self.max_episode_steps, self.fault_rate = max_episode_steps, fault_rate
         if reward == "vector":
             self.reward_space = REWARD_SPACE
         self.session: Session | None = None
@@ -130,7 +134,13 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
 
     def _start(self, episode: Episode, edge: Model | None, trial: int) -> Session:
         self.session = Session(
-            episode, cloud=self.cloud, settings=self.settings, edge=edge, trial=trial, max_steps=self.max_episode_steps
+            episode,
+            cloud=self.cloud,
+            settings=self.settings,
+            edge=edge,
+            trial=trial,
+            max_steps=self.max_episode_steps,
+            fault_rate=self.fault_rate,
         )
         self._levels = {}
         self._reference = reference_usd(episode.name, episode.language, self.cloud.card)

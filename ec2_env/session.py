@@ -17,6 +17,7 @@ from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import EndpointError
 from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements, tamed
+from ec2_env.models.draws import uniform
 from ec2_env.progress import Record
 from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
 from ec2_env.reward import privacy
@@ -26,6 +27,10 @@ from ec2_env.workspace.tools import MAX_ARGUMENT_CHARS, Result, failure, tidy
 
 PASS_THRESHOLD = 0.7
 """Completion from which a run counts as passed: the study's threshold."""
+FAULTS = (
+    "429 Too Many Requests: the rate limit was reached and nothing was done; try again",
+    "504 Gateway Timeout: the service did not answer in time and nothing was done; try again",
+)
 EDGE_LATENCY = LatencyProfile(0.0, 2_000.0, 30.0)
 
 
@@ -39,6 +44,7 @@ class Session:
         edge: Model that does the work; None if an agent outside does it.
         trial: Number of the trial: fixes the draws of simulated models and outages.
         max_steps: Steps after which the episode is cut off; the task's own limit if None.
+        fault_rate: Chance that a tool call fails as services do, 0 to below 1; drawn from the episode's noise.
     """
 
     def __init__(
@@ -50,6 +56,7 @@ class Session:
         edge: Model | None = None,
         trial: int = 0,
         max_steps: int | None = None,
+        fault_rate: float = 0.0,
     ) -> None:
         self.episode = episode
         self.workspace = episode.workspace.fork()
@@ -57,6 +64,7 @@ class Session:
         self.noise = f"{episode.key}/{trial}"
         self.trial = trial
         self.max_steps = max_steps or episode.task.max_steps
+        self.fault_rate = fault_rate
         self.meter = Meter()
         self.messages: list[Message] = [
             {"role": "system", "content": AGENT},
@@ -121,12 +129,20 @@ class Session:
                 self._note("finish", dump_action(self.finish)["arguments"], result, by)
             case ToolCall():
                 before = len(self.workspace.journal)
-                result = self.tools.run(self.workspace, action)
+                result = self._fault(action) or self.tools.run(self.workspace, action)
                 if not result.ok and action.name not in self.tools.tools:
                     self.invalid += 1
                 arguments = tidy(action.arguments) if result.ok else clipped(action.arguments)
                 self._note(action.name[:60], arguments, result, by, len(self.workspace.journal) > before)
         return result
+
+    def _fault(self, call: ToolCall) -> Result | None:
+        """Returns the failure of a call that the service behind the tool did not take; it can be repeated."""
+        if self.fault_rate == 0 or call.name not in self.tools.tools:
+            return None
+        if uniform(self.noise, "fault", len(self.records)) >= self.fault_rate:
+            return None
+        return failure(f"{call.name}: {FAULTS[int(uniform(self.noise, 'which fault', len(self.records)) * len(FAULTS))]}")
 
     def _note(self, name: str, arguments: dict[str, Any], result: Result, by: By, wrote: bool = False) -> None:
         text = json_text(arguments)

@@ -176,6 +176,8 @@ def test_options_that_cannot_be_used_are_refused_in_words(options: dict[str, Any
         {"weights": {"task": -1}},
         {"cloud_settings": {"budget": 1}},
         {"cloud_settings": {"outage_rate": 2}},
+        {"fault_rate": 1.0},
+        {"fault_rate": "often"},
         {"cloud_settings": {"redactor": "magic"}},
         {"max_cloud_usd": -1},
         {"max_cloud_usd": float("nan")},

@@ -126,6 +126,33 @@ def test_refused_arguments_are_kept_short() -> None:
     assert running.invalid == 2
 
 
+def test_a_faulty_service_does_nothing_says_so_and_does_it_when_asked_again() -> None:
+    running = session(fault_rate=0.5)
+    results = [running.call(ToolCall("write_file", {"path": f"a/{number}.txt", "content": "x"}), "agent") for number in range(40)]
+    refused = [result.text for result in results if not result.ok]
+    assert 8 < len(refused) < 32
+    assert all("try again" in text and ("429" in text or "504" in text) for text in refused)
+    assert len({text[:30] for text in refused}) == 2, "both kinds of failure occur"
+    assert len(running.workspace.diff()) == 40 - len(refused)
+    again = session(fault_rate=0.5)
+    repeated = [again.call(ToolCall("write_file", {"path": f"a/{number}.txt", "content": "x"}), "agent") for number in range(40)]
+    assert repeated == results
+    assert not session(fault_rate=0.5).call(ToolCall("no_such"), "agent").ok
+
+
+def test_a_simulated_edge_recovers_from_faults() -> None:
+    env = DecisionEnv(task="forward_invoice", fault_rate=0.2)
+    done = []
+    for seed in range(20):
+        env.reset(seed=seed)
+        over = False
+        while not over:
+            *_, over, cut, info = env.step(4)
+            over = over or cut
+        done.append(info["result"]["completion"])
+    assert sum(done) > 6
+
+
 def test_a_fork_shares_nothing_that_changes() -> None:
     env = DecisionEnv(task="forward_invoice")
     env.begin("forward_invoice", "en", "train", 0)
