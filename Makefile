@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 PYTEST_FLAGS ?=
 
-.PHONY: help bench test lint unit wheel types audit clean
+.PHONY: help bench test lint unit wheel types audit pins clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -17,6 +17,7 @@ help:
 	@echo "make test    lint, tests, wheel, types: what CI runs (installs torch)"
 	@echo "make lint | unit | wheel | types   one part of make test"
 	@echo "make audit   attack every grader over many seeds (minutes)"
+	@echo "make pins    pin what the tasks render, after raising the version of those that changed"
 	@echo "make clean   remove what was installed and built here"
 
 bench: .venv/light.stamp
@@ -49,6 +50,9 @@ types: .venv/full.stamp
 
 audit: .venv/light.stamp
 	$(BIN)/ec2-env audit-tasks --seeds 100 --mutant-seeds 5
+
+pins: .venv/light.stamp
+	$(BIN)/python -m ec2_env.bench.pins --write
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -147,11 +147,12 @@ def suite_digest(suite: Suite) -> str:
     digest = hashlib.sha256()
     for name, language in suite.pairs():
         for seed in range(suite.seeds):
-            digest.update(_rendered(build_episode(name, seed, language, suite.split)))
+            digest.update(rendered(build_episode(name, seed, language, suite.split)))
     return digest.hexdigest()
 
 
-def _rendered(episode: Episode) -> bytes:
+def rendered(episode: Episode) -> bytes:
+    """Returns all that an episode holds as canonical JSON: text, rows, sensitive units, parts of the score."""
     held: dict[Literal["key", "version", "text", "rows", "units", "score"], Any] = {
         "key": episode.key,
         "version": episode.task.version,
