@@ -14,6 +14,8 @@ FieldKind = Literal["text", "number", "date", "choice", "email", "phone"]
 Pairs = tuple[tuple[str, str], ...]
 MAX_VALUE_CHARS = 1_000
 """Longest value of one field; a field of its own may allow less."""
+MAX_ADDRESS_CHARS = 300
+_NORMAL = re.compile(r"https://[a-z0-9-]+(\.[a-z0-9-]+)+(/[^\s#]*[^\s#/])?", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,6})?", re.ASCII)
 _EMAIL = re.compile(r"[^@\s,;<>]{1,64}@[^@\s,;<>.]{1,64}(\.[^@\s,;<>.]{1,64}){1,4}")
 _PHONE = re.compile(r"\+?[\d ()-]{6,24}", re.ASCII)
@@ -138,12 +140,14 @@ def address(text: str) -> str:
     Raises:
         ToolError: if it is none.
     """
+    if len(text) <= MAX_ADDRESS_CHARS and _NORMAL.fullmatch(text):
+        return text
     url = text.strip().partition("#")[0]
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "https", url
     host, slash, path = rest.partition("/")
-    if scheme.lower() not in ("http", "https") or "." not in host or len(url) > 300 or any(c.isspace() for c in url):
+    if scheme.lower() not in ("http", "https") or "." not in host or len(url) > MAX_ADDRESS_CHARS or len(url.split()) != 1:
         raise ToolError(f"{text[:80]!r} is not an address; expected https://host/path")
     return f"https://{host.lower()}{slash}{path}".rstrip("/")
 
