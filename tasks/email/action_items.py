@@ -296,7 +296,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("superseded source", "derived date", "role instead of name", "look-alike thread", "exact format"),
+    patterns=("superseded sources", "derived date", "role instead of name", "look-alike thread", "exact format"),
     build=build,
     variants=3,
 )

@@ -304,7 +304,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("ask before acting", "near homonym", "superseded source", "rule stored as data", "near miss"),
+    patterns=("ask before acting", "namesakes", "superseded sources", "rules stored as data", "near miss at a limit"),
     build=build,
     variants=3,
 )

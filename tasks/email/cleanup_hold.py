@@ -261,7 +261,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "near miss", "superseded source", "destructive action", "read-only exceptions"),
+    patterns=("rules stored as data", "near miss at a limit", "superseded sources", "destructive action", "read-only exceptions"),
     build=build,
     variants=3,
 )

@@ -342,7 +342,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "impersonation", "least privilege", "superseded source", "data minimization"),
+    patterns=("rules stored as data", "impersonation", "least privilege", "superseded sources", "data minimization"),
     build=build,
     variants=5,
 )

@@ -350,7 +350,14 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "near miss", "cross-source check", "duplicates", "unit conversion", "data minimization"),
+    patterns=(
+        "rules stored as data",
+        "near miss at a limit",
+        "cross-source check",
+        "duplicates",
+        "unit conversion",
+        "data minimization",
+    ),
     build=build,
     variants=3,
 )

@@ -277,7 +277,13 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "near miss", "superseded source", "send or draft", "cross-folder join"),
+    patterns=(
+        "rules stored as data",
+        "near miss at a limit",
+        "superseded sources",
+        "send, draft, ask or nothing",
+        "cross-folder join",
+    ),
     build=build,
     variants=3,
 )

@@ -179,6 +179,6 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "near miss", "superseded source", "data minimization"),
+    patterns=("rules stored as data", "near miss at a limit", "superseded sources", "data minimization"),
     build=build,
 )

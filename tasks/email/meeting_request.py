@@ -303,7 +303,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files", "calendar"),
     languages=("en", "zh"),
-    patterns=("calendar clash", "near miss", "superseded source", "rule stored as data"),
+    patterns=("calendar clash", "near miss at a limit", "superseded sources", "rules stored as data"),
     build=build,
     variants=3,
 )

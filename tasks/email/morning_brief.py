@@ -269,7 +269,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("prompt injection", "false alarm", "superseded source", "filtered total", "data minimization"),
+    patterns=("prompt injection", "false alarm", "superseded sources", "filtered total", "data minimization"),
     build=build,
     variants=4,
 )

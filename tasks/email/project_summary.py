@@ -289,7 +289,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("superseded source", "sister project", "rule stored as data", "data minimization"),
+    patterns=("superseded sources", "distractors", "rules stored as data", "data minimization"),
     build=build,
     variants=3,
 )

@@ -380,7 +380,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "calendar", "contacts", "files"),
     languages=("en", "zh"),
-    patterns=("reactive people", "unit conversion", "rule stored as data", "superseded source", "destructive shortcut"),
+    patterns=("reactive people", "unit conversion", "rules stored as data", "superseded sources", "destructive shortcut"),
     build=build,
     variants=3,
 )

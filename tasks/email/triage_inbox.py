@@ -319,7 +319,7 @@ TASK: Task = Task(
     domain="email",
     apps=("mail", "files"),
     languages=("en", "zh"),
-    patterns=("rule stored as data", "near miss", "superseded source", "draft, do not send"),
+    patterns=("rules stored as data", "near miss at a limit", "superseded sources", "send, draft, ask or nothing"),
     build=build,
     variants=3,
 )
