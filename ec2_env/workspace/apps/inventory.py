@@ -272,13 +272,20 @@ class InventorySeeder:
         self._goods = [(category, name) for category, names in GOODS[world.language] for name in names]
         world.rng.shuffle(self._goods)
 
-    def good(self) -> tuple[str, str]:
-        """Returns the category and name of a product that this world does not have yet, for orders and products alike."""
+    def good(self, category: str | None = None, *, but: str | None = None) -> tuple[str, str]:
+        """Returns the category and name of a product that this world does not have yet, for orders and products alike.
+
+        Args:
+            category: Its category; drawn if not given.
+            but: A category that it must not have.
+        """
         world = self.world
-        if self._goods:
-            return self._goods.pop()
-        category, names = world.rng.choice(GOODS[world.language])
-        return category, f"{world.rng.choice(names)} {world.rng.randrange(200, 900)}"
+        for index in range(len(self._goods) - 1, -1, -1):
+            if (category is None or self._goods[index][0] == category) and self._goods[index][0] != but:
+                return self._goods.pop(index)
+        fitting = [good for good in GOODS[world.language] if category in (None, good[0]) and good[0] != but]
+        chosen, names = world.rng.choice(fitting or GOODS[world.language])
+        return category or chosen, world.fresh(lambda: f"{world.rng.choice(names)} {world.rng.randrange(200, 900)}")
 
     def supplier(
         self, firm: Firm | str, *, status: SupplierStatus = "active", category: str = "", lead_days: int = 7, **fields: Any
@@ -315,11 +322,11 @@ class InventorySeeder:
         `fields` are other fields of `Product`, such as offers, movements and status.
         """
         world, rng = self.world, self.world.rng
-        drawn_category, drawn_name = (category or "", name) if name is not None and category is not None else self.good()
+        drawn_category, drawn_name = (category or "", name) if name is not None and category is not None else self.good(category)
         safe = rng.randrange(10, 90) if safety_stock is None else safety_stock
         fields.setdefault("sku", f"{rng.choice('ABCDEFGHKLMN')}{rng.choice('PQRSTVWXZ')}-{rng.randrange(100_000, 999_999)}")
         row = Product(
-            id=world.new_id("product"),
+            id=fields.pop("id", None) or world.new_id("product"),
             name=name or drawn_name,
             category=category or drawn_category,
             quantity=safe + rng.randrange(5, 200) if quantity is None else quantity,
@@ -332,9 +339,9 @@ class InventorySeeder:
         world.workspace.put("product", row)
         return row
 
-    def noise(self, count: int) -> list[Product]:
-        """Adds products that have nothing to do with the task, all well in stock."""
-        return [self.product() for _ in range(count)]
+    def noise(self, count: int, *, but: str | None = None) -> list[Product]:
+        """Adds products that have nothing to do with the task, all well in stock, and none of the category `but`."""
+        return [self.product(name, category=category) for category, name in (self.good(but=but) for _ in range(count))]
 
 
 GOODS = {
