@@ -65,8 +65,8 @@ def catalog(found: Sequence[Described]) -> str:
     lines = [
         "# Tasks",
         "",
-        "Made by `ec2-env tasks --markdown`. Steps are the mean length of a task's own solution, the first language is the primary",
-        "one, and the examples are the instructions of seed 0 of the train split.",
+        "Made by `ec2-env tasks --markdown`. Steps are the mean length of a task's own solution, the first language is the",
+        "primary one, and the examples are the instructions of seed 0 of the train split.",
         "",
         *_figures(found),
         "",
