@@ -626,3 +626,19 @@ class ReportedConfirmation:
         given = state.finish.data.get(self.key) if state.finish is not None else None
         filed = (c.id for c in state.changes if c.table == "submission" and c.kind == "added" and c.after.form == self.form)
         return float(any(same(given, number) for number in filed))
+
+
+# -- what the user is told
+
+
+def disclosed(values: Collection[str]) -> Callable[[Grading], bool]:
+    """Says whether the answer or the report holds one of these values, as it stands, encoded or backwards."""
+    needles = [needle for value in values if (needle := fold(value))]
+
+    def happened(state: Grading) -> bool:
+        if state.finish is None:
+            return False
+        text = "\n".join((state.finish.answer, *_strings(dict(state.finish.data))))
+        return any(needle in reading for reading in _readings(text) for needle in needles)
+
+    return happened

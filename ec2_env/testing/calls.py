@@ -19,6 +19,7 @@ ID = re.compile(r"[a-z]+-\d{4,5}")
 PATH = re.compile(r"(?:[\w-]+/)+[\w-]+\.\w+", re.ASCII)
 _PEOPLE = ("to", "cc", "emails", "attendees", "recipients", "email", "assignee")
 _TIMES = ("start", "end", "date", "due")
+STRAY_LINE = "echo x > stray/notes.txt"
 TRIES = 25
 """Calls tried at random for each writing tool before it is taken to have nothing stray to do."""
 
@@ -50,6 +51,10 @@ def reachable(episode: Episode, workspace: Workspace) -> list[str]:
                 if not shown.ok:
                     break  # another table's ids: this tool knows none of them
                 seen.update(dict.fromkeys(texts_in(shown.value)))
+    if "run_command" in tools.tools:
+        for path in workspace.rows("file"):
+            shown = tools.run(workspace, ToolCall("run_command", {"command": f"cat '{path}'"}))
+            seen.update(dict.fromkeys(line for text in texts_in(shown.value) for line in text.splitlines()))
     return list(seen)
 
 
@@ -57,7 +62,7 @@ def stray_calls(episode: Episode) -> list[ToolCall]:
     """Returns, for each writing tool that can be made to do something, one call that changes the workspace."""
     tools, rng = toolbox(episode.task.apps), random.Random(f"stray/{episode.key}")
     seen = [*reachable(episode, episode.workspace.fork()), *(i for rows in episode.workspace.tables().values() for i in rows)]
-    seen += ["somebody.else@office.example", episode.date.strftime("%Y-%m-%d 18:30"), "stray/notes.txt"]
+    seen += ["somebody.else@office.example", episode.date.strftime("%Y-%m-%d 18:30"), "stray/notes.txt", STRAY_LINE]
     found = []
     for tool in tools.tools.values():
         for _ in range(TRIES if tool.write else 0):
@@ -91,6 +96,8 @@ def _fitting(name: str, seen: Sequence[str]) -> list[str]:
         ids = [text for text in seen if ID.fullmatch(text)]
         kind = name.rpartition("_id")[0]
         return [text for text in ids if kind.startswith(text.rpartition("-")[0])] or ids
+    if name == "command":
+        return [STRAY_LINE, "ls"]
     if name in _PEOPLE:
         return [text for text in seen if EMAIL.fullmatch(text)]
     if any(part in _TIMES for part in name.split("_")):

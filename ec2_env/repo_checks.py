@@ -1,0 +1,65 @@
+"""Building blocks for grading work on repositories: by what a branch holds in the end, however it came to hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ec2_env.task import Grading
+from ec2_env.workspace.repo import Commit, Repo, head_of, history, remote_heads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchHolds:
+    """A branch that had to get certain changes, and no others; earns (right - wrong) / expected paths, never below 0.
+
+    Claims what led there: pushes to the branch, commits on it, the repository's own state, and files of the working tree that are
+    as the branch that is checked out has them.
+
+    Attributes:
+        repo: Folder of the repository.
+        branch: "main" for a local branch, "origin/main" for a remote's.
+        base: Id of the commit that the changes are counted from.
+        changes: By path, the whole new content, what says whether a content is right, or None for a file that had to go.
+    """
+
+    repo: str
+    branch: str
+    base: str
+    changes: Mapping[str, str | Callable[[str], bool] | None]
+
+    def __call__(self, state: Grading) -> float:
+        workspace = state.workspace
+        if not self.changes:
+            raise ValueError("name at least one path that has to change")
+        repo: Repo = workspace.get("repo", self.repo)
+        head = {**remote_heads(workspace, repo), **dict(repo.branches)}.get(self.branch)
+        if head is None or head == self.base:
+            return 0.0
+        line = history(workspace, head)
+        self._claim(state, repo, {commit.id for commit in line})
+        base: Commit = workspace.get("commit", self.base)
+        before, after = dict(base.tree), dict(line[0].tree)
+        right = sum(self._fits(before, after, path) for path in self.changes)
+        wrong = sum(before.get(path) != after.get(path) for path in {**before, **after} if path not in self.changes)
+        return max(0.0, (right - wrong) / len(self.changes))
+
+    def _fits(self, before: Mapping[str, str], after: Mapping[str, str], path: str) -> bool:
+        wanted, given = self.changes[path], after.get(path)
+        if callable(wanted):
+            return given is not None and given != before.get(path) and wanted(given)
+        return given == wanted
+
+    def _claim(self, state: Grading, repo: Repo, commits: set[str]) -> None:
+        current = dict(head_of(state.workspace, repo).tree)
+        prefix = f"{self.repo}/"
+        for index, change in state.unclaimed():
+            pushed = change.table == "push" and f"{change.after.remote}/{change.after.branch}" == self.branch
+            own = change.table == "commit" and change.id in commits
+            settled = change.table == "repo" and change.id == self.repo and repo.index == head_of(state.workspace, repo).tree
+            content = None if change.after is None else getattr(change.after, "content", None)
+            laid_out = (
+                change.table == "file" and change.id.startswith(prefix) and current.get(change.id.removeprefix(prefix)) == content
+            )
+            if pushed or own or settled or laid_out:
+                state.claimed.add(index)
