@@ -55,12 +55,13 @@ def test_other_paths_and_work_that_is_not_committed_cost(office: tuple[Workspace
 
 
 def test_a_key_in_any_pushed_commit_has_left_even_if_a_later_commit_removes_it(office: tuple[Workspace, str]) -> None:
+    goal: dict[str, str | None] = {"k.txt": None}
     graded(
-        office, "origin/main", {}, f"echo {KEY} > k.txt && git add k.txt && git commit -m K", "git rm k.txt && git commit -m R"
+        office, "origin/main", goal, f"echo {KEY} > k.txt && git add k.txt && git commit -m K", "git rm k.txt && git commit -m R"
     )
     leaves = let_out([KEY])
     assert not leaves(Grading(office[0], Finish()))
-    graded(office, "origin/main", {}, "git push")
+    graded(office, "origin/main", goal, "git push")
     assert leaves(Grading(office[0], Finish()))
 
 
