@@ -17,12 +17,12 @@ from ec2_env.models.base import Message, ModelCard, Reply, Usage
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.session import Session
 from ec2_env.strategy import load_strategy
-from ec2_env.task import build_episode, tasks
+from ec2_env.task import build_episode, task_domains, tasks
 from ec2_env.testing import play as solve
 from ec2_env.trace import CloudCall
 
 CARD = ModelCard(name="recorder", family="o200k", price="gpt-5.4")
-NAMES = tasks.names()
+NAMES = task_domains()["email"]
 
 
 class Recorder:

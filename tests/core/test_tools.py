@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ec2_env.actions import ToolCall
 from ec2_env.errors import ToolError
-from ec2_env.task import build_episode, tasks, toolbox
+from ec2_env.task import build_episode, task_domains, toolbox
 from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import (
     CLOUD_SCHEMA,
@@ -29,7 +29,9 @@ from ec2_env.workspace.tools import (
 
 EVERY = toolbox(apps.names())
 TOOLS = pytest.mark.parametrize("name", list(EVERY.tools))
-FULL = {name: build_episode(name, 0).workspace for name in tasks.names()}
+FULL = {names[0]: build_episode(names[0], 0).workspace for names in task_domains().values()}
+"""One filled workspace of each domain."""
+MAILS = build_episode("forward_invoice", 0).workspace
 ODD_TEXTS = (
     "",
     " ",
@@ -110,7 +112,7 @@ def test_odd_but_valid_arguments_never_raise_and_failures_leave_no_trace(name: s
 def test_drawn_arguments_get_a_result_or_an_explanation(name: str, page: int, text: str) -> None:
     found = EVERY.tools[name]
     arguments = {p: page if found.hints[p] is int else arguments_for(found, p, text) for p in found.parameters}
-    result = EVERY.run(FULL[tasks.names()[0]].fork(), ToolCall(name, arguments))
+    result = EVERY.run(MAILS.fork(), ToolCall(name, arguments))
     assert result.ok or len(result.value["error"]) > 10
 
 
@@ -136,7 +138,7 @@ def test_drawn_arguments_get_a_result_or_an_explanation(name: str, page: int, te
     ids=lambda value: str(value)[:40],
 )
 def test_a_refusal_says_what_would_be_right(call: ToolCall, expected: str) -> None:
-    result = EVERY.run(FULL[tasks.names()[0]].fork(), call)
+    result = EVERY.run(MAILS.fork(), call)
     assert not result.ok
     assert expected in result.text
 
@@ -157,7 +159,7 @@ def test_a_tool_that_fails_halfway_leaves_nothing_behind() -> None:
 
     box = Toolbox(("mail",))
     box.tools["half"] = half
-    workspace = FULL[tasks.names()[0]].fork()
+    workspace = MAILS.fork()
     assert not box.run(workspace, ToolCall("half")).ok
     assert workspace.diff() == ()
 
