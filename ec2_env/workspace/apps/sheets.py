@@ -282,9 +282,9 @@ def rendered(workspace: Workspace, sheet: Sheet, area: Area, render: Render) -> 
 
 
 def plain(value: Value) -> float | int | str | bool:
-    """Returns a value as JSON holds it: whole numbers without a point, error values and empty cells as texts."""
+    """Returns a value as JSON holds it: numbers to 13 digits, whole ones without a point; errors and empty cells as texts."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+        return int(value) if value.is_integer() and abs(value) < 1e15 else float(f"{value:.13g}")
     return "" if value is None else value.code if isinstance(value, Fault) else value
 
 
