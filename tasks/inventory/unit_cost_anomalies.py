@@ -102,6 +102,7 @@ def build(world: World) -> Plan:
             packs = 2 * rng.randrange(5, 30) + new  # an odd sum of pieces, so that no mean lies between two cents
             item.receipts.append((day, packs * item.pack, price, code))
             lines.append((ids[index], names[index], packs, round(price * item.pack, 2)))
+            world.secret("price", str(lines[-1][3]), owner=supplier.name, need="reason")
         order(world, supplier, lines, number=code, day=world.day(placed), status="received")
     for status in ("open", "cancelled"):
         index = rng.randrange(5)
