@@ -122,6 +122,8 @@ def follows(cell: str, formula: str, sheet: Sheet, book: list[Sheet]) -> bool:
     if row >= len(sheet.lines) or column >= len(sheet.lines[row]):
         return False
     line = sheet.lines[row]
+    if line[column] == formula:
+        return True
     lines = (*sheet.lines[:row], (*line[:column], formula, *line[column + 1 :]), *sheet.lines[row + 1 :])
     repaired = [msgspec.structs.replace(s, lines=lines) if s.id == sheet.id else s for s in book]
     for probe in range(PROBES + 1):

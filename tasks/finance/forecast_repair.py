@@ -1,8 +1,8 @@
 """Find the cells of a forecast that are broken, repair exactly these, and report the right result.
 
 A formula leaves out a cell of its range, takes the growth of another group or month, or was typed over by hand.
-A hand value that is listed, and has not run out, is right as it stands; so is a formula that is only written in another way. In the
-held-out variant a listed hand value ran out shortly before today.
+A hand value that is listed, and has not run out, is right as it stands; so is a formula that is only written in another way. In
+the held-out variant a listed hand value ran out shortly before today.
 """
 
 from __future__ import annotations
