@@ -1,8 +1,8 @@
 """Order the products that run low, within a budget: the more points, the better.
 
 What is due depends on open orders too, quantities on packs and minimums, and the budget on what the month's orders have used.
-Suppliers that deliver too late may not be used, however cheap. The score is the squared share of the best plan's points; breaking a
-hard rule earns nothing. In one variant a supplier gets at most so many orders, in the held-out one at most so much money.
+Suppliers that deliver too late may not be used, however cheap. The score is the squared share of the best plan's points; breaking
+a hard rule earns nothing. In one variant a supplier gets at most so many orders, in the held-out one at most so much money.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def build(world: World) -> Plan:
         safety = rng.randrange(30, 90)
         hand = round(safety * rng.uniform(0.2, 0.7)) if index < 5 else safety
         offers = offered(world, suppliers, late=index % 2 == 0)
-        row = stock.product(quantity=hand, safety_stock=safety, offers=offers, supplier=suppliers[0])
+        price = offers[0].unit_price
+        row = stock.product(quantity=hand, safety_stock=safety, offers=offers, supplier=suppliers[0], unit_cost=price)
         open_pieces = safety - hand + rng.randrange(0, 9) if index == 4 else (safety - hand) // 2 if index == on_order else 0
         kept.append((row, open_pieces))
         if index < 4:
@@ -217,7 +218,7 @@ def placed(state: Grading) -> list[tuple[int, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Earns the square of the share of the best plan's points; a plan with all of them that costs more than needed earns a little less."""
+    """Earns the squared share of the best plan's points, and a little less if a plan with all of them costs more than it has to."""
 
     asked: Mapping[tuple[str, str, int], Option]
     points: Mapping[str, int]
