@@ -200,7 +200,7 @@ def solve(service: str) -> Steps:
         yield Step(action=posted(shared[hit], lines[1:]), skill="policy", difficulty=0.6, slips=wrong)
     if level == 1:
         said = yield Step(action=ToolCall("read_channel", {"channel": "incidents"}), skill="exploration")
-        duty = next(re.findall(r"duty with (.+?)\.", m["text"])[0] for m in said if "swapped" in m["text"])
+        duty = next(re.findall(r"duty of \S+ with (.+?)\.", m["text"])[0] for m in said if "swapped" in m["text"])
         members = yield Step(action=ToolCall("list_members", {"channel": "incidents"}), skill="exploration")
         ids = {member["name"]: member["id"] for member in members}
         stale = next(ids[m["from"]] for m in said if "swapped" in m["text"])
