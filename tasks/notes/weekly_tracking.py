@@ -40,8 +40,8 @@ PHRASINGS = {
 RULES = {
     "en": " Last week is {first} to {last}. Only a to-do that is tagged with the number of the minutes and names the item in its "
     "notes is that item's to-do, completed ones included. Enter each missing one with the words, the owner's address and the "
-    "date of the minutes, tagged with their number; an addendum overrides its minutes. Report the open to-dos of these items that "
-    "were due before today, and change nothing else.",
+    "date of the minutes, tagged with their number; an addendum overrides its minutes. Report the open to-dos of these "
+    "items that were due before today, and change nothing else.",
     "zh": "上周指{first}至{last}。只有带纪要编号标签、且备注写明该事项的待办（含已完成），才算该事项的待办。"
     "缺的按纪要补录：照抄事项原文，填负责人邮箱和日期，并打上纪要编号标签；补充说明优先于纪要原文。"
     "报告这些事项中截止日早于今天的未完成待办，其他一概不改。",
