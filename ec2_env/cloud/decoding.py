@@ -17,7 +17,8 @@ MAX_DEPTH = 3
 MAX_VIEWS = 400
 """Most decoded pieces of one text that are looked at."""
 
-_RUN = re.compile(r"[A-Za-z0-9+/_-]{8,}")
+_RUN = re.compile(r"(?<![A-Za-z0-9+/_-])(?!(?:[A-Za-z][a-z]*|[0-9]+)(?![A-Za-z0-9+/_-]))[A-Za-z0-9+/_-]{8,}")
+"""A run of base64 letters that is neither a word nor a number."""
 _WRAPPED = re.compile(r"(?:[A-Za-z0-9+/]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/]+")
 _HEX = re.compile(r"[0-9a-fA-F]{8,}")
 _HEX_APART = re.compile(r"(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ :,-]{1,2}(?:0x|\\x)?[0-9a-fA-F]{2}|(?:0x|\\x)[0-9a-fA-F]{2}){3,}")
@@ -65,13 +66,11 @@ def _readings(view: View) -> Iterator[View]:
 
 @lru_cache(maxsize=50_000)
 def _plain_word(run: str) -> bool:
-    """Says whether a run is a word, a number, an id or a date (`search_mail`, `mail-4821`, `2026-03-05`) and no base64.
+    """Says whether a run is a name, an id or a date (`search_mail`, `mail-4821`, `2026-03-05`) and no base64.
 
     Base64 without any capital letter is rare (2% at eight characters, 0.01% at sixteen) and is only left out where it would have
     also to hold a dash or an underscore, the rarest of its letters.
     """
-    if run.isdigit() or (run.isalpha() and run[1:].islower()):
-        return True
     return ("-" in run or "_" in run) and not any(c.isupper() for c in run)
 
 

@@ -71,8 +71,16 @@ class Matcher:
         reach = 2 * self._longest + 16
         left, right = left[-reach:], right[:reach]
         cut = len(left)
+        if not self._unfoldable and not self._may_cross(fold(unblocked(left)), fold(unblocked(right))):
+            return []
         hits = self._whole(View(unblocked(left + right)), every=True)
         return [hit._replace(span=(0, hit.span[1] - cut), form="split") for hit in hits if hit.span[0] < cut < hit.span[1]]
+
+    def _may_cross(self, left: str, right: str) -> bool:
+        """Says whether any folded pattern begins in one folded text and ends in the next: nearly always not, and cheap to see."""
+        cut = len(left)
+        found = self._automaton.find_matches_as_indexes(left + right, overlapping=True)
+        return any(start < cut < end for _, start, end in found)
 
     def whole(self, unit: int, start: int, end: int) -> bool:
         """Says whether the range `start`, `end` of a unit's folded value is all of it, up to an optional calling code."""
