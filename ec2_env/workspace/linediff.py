@@ -55,7 +55,7 @@ def unified(old: str, new: str) -> Iterator[str]:
     for group in _groups(edits(before, after)):
         start, new_start = max(0, group[0].start - CONTEXT), max(0, group[0].new_start - CONTEXT)
         stop, new_stop = min(len(before), group[-1].stop + CONTEXT), min(len(after), group[-1].new_stop + CONTEXT)
-        yield f"@@ -{start + 1},{stop - start} +{new_start + 1},{new_stop - new_start} @@"
+        yield f"@@ -{start + bool(before)},{stop - start} +{new_start + bool(after)},{new_stop - new_start} @@"
         at = start
         for edit in group:
             yield from (f" {line}" for line in before[at : edit.start])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ec2_env.errors import ToolError
 from ec2_env.workspace import filecommands, gitcommands, textcommands
 from ec2_env.workspace.apps.files import File
@@ -213,21 +215,19 @@ class ShellSeeder:
         workspace.put("commit", commit)
         current = branch == repo.branch
         branches[branch] = commit.id
-        workspace.put(
-            "repo",
-            Repo(
-                id=folder,
-                user=repo.user,
-                branch=repo.branch,
-                branches=tuple(branches.items()),
-                index=tree if current else repo.index,
-                remotes=repo.remotes,
-                protected=repo.protected,
-            ),
-        )
+        index = tree if current else repo.index
+        workspace.put("repo", msgspec.structs.replace(repo, branches=tuple(branches.items()), index=index))
         if current:
             self._lay_out(folder, dict(parent.tree), dict(tree), commit.date)
         return commit
+
+    def check_out(self, folder: str, branch: str) -> None:
+        """Makes a local branch the one that is checked out, with its files in the working tree."""
+        workspace = self.world.workspace
+        repo: Repo = workspace.get("repo", folder)
+        before, after = dict(repo.index), workspace.get("commit", dict(repo.branches)[branch])
+        workspace.put("repo", msgspec.structs.replace(repo, branch=branch, index=after.tree))
+        self._lay_out(folder, before, dict(after.tree), after.date)
 
     def pushed(self, folder: str, remote: str = "origin", branch: str = "main", commit: Commit | None = None) -> None:
         """Lets a remote's branch stand where the local one does, or at a given commit."""
