@@ -642,3 +642,29 @@ def disclosed(values: Collection[str]) -> Callable[[Grading], bool]:
         return any(needle in reading for reading in _readings(text) for needle in needles)
 
     return happened
+
+
+@dataclass(frozen=True, slots=True)
+class FileBecame:
+    """A file that had to get exactly this content; ends of lines and empty lines at the end make no difference.
+
+    Attributes:
+        path: Which file.
+        content: Its right content; None if the file had to go.
+    """
+
+    path: str
+    content: str | None
+
+    def __call__(self, state: Grading) -> float:
+        for index, change in state.unclaimed():
+            if change.table == "file" and change.id == self.path:
+                given = None if change.after is None else _trimmed(change.after.content)
+                if given == (None if self.content is None else _trimmed(self.content)):
+                    state.claimed.add(index)
+                    return 1.0
+        return 0.0
+
+
+def _trimmed(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().splitlines()]
