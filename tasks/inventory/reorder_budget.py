@@ -218,7 +218,7 @@ def placed(state: Grading) -> list[tuple[int, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Earns the squared share of the best plan's points, and a little less if a plan with all of them costs more than it has to."""
+    """Earns the squared share of the best plan's points, and a little less if a plan with all of them costs too much."""
 
     asked: Mapping[tuple[str, str, int], Option]
     points: Mapping[str, int]
