@@ -370,7 +370,16 @@ class SchedulerSeeder:
         world.workspace.put("job", job)
         return job
 
-    def run(self, job: Job, started: datetime, *, status: State = "success", error: str = "", seconds: int = 0) -> Run:
+    def run(
+        self,
+        job: Job,
+        started: datetime,
+        *,
+        status: State = "success",
+        error: str = "",
+        seconds: int = 0,
+        trigger: Literal["schedule", "manual"] = "schedule",
+    ) -> Run:
         """Adds a past run to the history of a job and returns it."""
         run = Run(
             id=self.world.new_id("run"),
@@ -379,6 +388,7 @@ class SchedulerSeeder:
             status=status,
             seconds=seconds or self.world.rng.randrange(4, 600),
             error=error,
+            trigger=trigger,
         )
         self.world.workspace.put("job_run", run)
         return run
