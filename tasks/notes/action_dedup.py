@@ -204,14 +204,14 @@ def solve(project: str) -> Steps:
             yield Step(
                 action=created(words, people[owner], day, project),
                 skill="disambiguation" if near else "consistency",
-                difficulty=0.7 if near else 0.3,
+                difficulty=0.5 if near else 0.0,
                 slips=(*((call,) for call in wrong), SKIP),
             )
         elif todos[0]["status"] == "open" and todos[0]["due"] != day:
             yield Step(
                 action=ToolCall("update_todo", {"todo_id": todos[0]["id"], "due": day}),
                 skill="consistency",
-                difficulty=0.6,
+                difficulty=0.4,
                 slips=((created(words, people[owner], day, project),), SKIP),
             )
     yield Step(
