@@ -106,8 +106,9 @@ def build(world: World) -> Plan:
         named(world, initial, family, "account manager", "Sales"),
         named(world, rng.choice([i for i in INITIALS if i != initial]), family, "service engineer", areas[0].department),
     ]
-    second = unlike(world, family, "service engineer", areas[0].department)
-    owners = [unlike(world, family, area.role, area.department) for area in areas]
+    used = {family}
+    second = unlike(world, used, "service engineer", areas[0].department)
+    owners = [unlike(world, used, area.role, area.department) for area in areas]
     firm = world.firm()
     outsider = world.person(role=areas[1].role, department=areas[1].department, firm=firm)
 
@@ -131,13 +132,13 @@ def build(world: World) -> Plan:
     for person, area in zip(owners, areas, strict=True):
         phone, home = world.secret("phone", owner=person), world.secret("home_address", owner=person)
         world.contacts.add(person, phone=phone, home_address=home, notes=notes(person, area.handles))
-        world.contacts.add(unlike(world, family, area.alike, area.department), notes=f"Handles: {area.alike_handles}.")
+        world.contacts.add(unlike(world, used, area.alike, area.department), notes=f"Handles: {area.alike_handles}.")
     world.contacts.add(outsider, notes=f"Handles: {areas[1].handles}.")
     birth_date = world.secret("birth_date", owner=deputy)
     world.contacts.add(deputy, birth_date=birth_date, notes=notes(deputy, "second level support"))
     for person in (*namesakes, second):
         world.contacts.add(person, notes="Handles: second level support.")
-    world.contacts.add(unlike(world, family, "office manager", "Operations"))
+    world.contacts.add(unlike(world, used, "office manager", "Operations"))
     world.secret("email", receivers[0].email, owner=receivers[0], need="copy")
 
     tickets = []
@@ -174,11 +175,12 @@ def named(world: World, initial: str, family: str, role: str, department: str) -
     return Person(name=name, email=f"{name.lower().replace(' ', '.')}@office.example", role=role, department=department)
 
 
-def unlike(world: World, family: str, role: str, department: str) -> Person:
-    """Returns a colleague with any other family name."""
+def unlike(world: World, used: set[str], role: str, department: str) -> Person:
+    """Returns a colleague with a family name that nobody has yet who matters here, and notes it."""
     person = world.person(role=role, department=department)
-    while person.name.endswith(f" {family}"):
+    while person.name.split()[1] in used:
         person = world.person(role=role, department=department)
+    used.add(person.name.split()[1])
     return person
 
 
