@@ -34,7 +34,8 @@ class Posted:
             answer any); None accepts any.
         states: Facts that its text has to hold, each on token boundaries; the share earned is that of the facts found. A small
             number is no such fact, as it stands in many texts by chance: use `lines`.
-        lines: Facts that have to stand alone after their label and a colon, on the only line with that label.
+        lines: Facts that have to stand alone after their label and a colon, on the only line with that label; a sign of percent
+            after a float is no part of it.
         avoids: Look-alike facts that it must not hold: one of them and the facts earn nothing.
         only: Kinds of values ("date", "time", "money") of which its own text may hold none but those in `states` and `allows`,
             so that listing the possible answers earns nothing. Quoted lines ("> ...") are not its own text.
@@ -92,7 +93,7 @@ class Posted:
         right = 0
         for label, value in self.lines.items():
             found = labeled(text, label)
-            right += len(found) == 1 and same(found[0], value)
+            right += len(found) == 1 and same(found[0].removesuffix("%") if isinstance(value, float) else found[0], value)
         return 0.0 if self.states and not share else (share * len(self.states) + right) / parts
 
 
@@ -523,7 +524,7 @@ class Reran:
     A job that depends on another one fails while that has not succeeded, so the right order takes the fewest runs.
 
     Attributes:
-        runs: How many runs each job takes, by id: more or fewer earn nothing.
+        runs: How many runs each job takes, by id. With more of them a job earns nothing, and each one too many is a stray change.
     """
 
     runs: Mapping[str, int]
@@ -537,12 +538,12 @@ class Reran:
                 if change.table == "job" and change.id == job_id and change.kind == "changed"
             ]
             runs = [index for index, change in state.unclaimed() if change.table == "job_run" and change.after.job_id == job_id]
-            if len(jobs) == 1 and len(runs) == count:
+            if len(jobs) == 1 and runs:
                 index, change = jobs[0]
                 kept = (change.before.schedule, change.before.paused) == (change.after.schedule, change.after.paused)
                 if kept and change.after.last_status == "success":
-                    state.claimed.update((index, *runs))
-                    earned += 1
+                    state.claimed.update((index, *runs[:count]))
+                    earned += len(runs) == count
         return earned / len(self.runs)
 
 

@@ -153,7 +153,7 @@ def _job(
 ) -> Job:
     """Adds a failed job with last night's run, and runs by hand of this morning and of yesterday."""
     rng = world.rng
-    password = world.secret("password", owner=name)
+    password, night = world.secret("password", owner=name), world.moment(0, 2)
     status: Literal["failed", "upstream_failed"] = "upstream_failed" if depends_on else "failed"
     job = world.scheduler.add(
         name,
@@ -164,10 +164,10 @@ def _job(
         settings=SETTINGS.format(user=rng.choice(("etl", "batch", "night")), password=password),
         tags=tags,
         coming=coming,
-        last_run=world.moment(0, 2),
+        last_run=world.moment(0, 7, 10 * by_hand - 10) if by_hand else night,
     )
     world.scheduler.run(job, world.moment(-1, 11), status="failed", error=TIMEOUT, trigger="manual")
-    world.scheduler.run(job, world.moment(0, 2), status=status, error=job.error)
+    world.scheduler.run(job, night, status=status, error=job.error)
     for minute in range(by_hand):
         world.scheduler.run(job, world.moment(0, 7, 10 * minute), status="failed", error=TIMEOUT, trigger="manual")
     return job

@@ -32,7 +32,8 @@ PHRASINGS = {
         "and repair included.",
         "The settings of the job SLA alert say how we audit replies. Please do it for customer tickets created since {since}, as "
         "of 09:00 today.",
-        "Please run the SLA audit over customer tickets created since {since}, as of 09:00 today; the job SLA alert has rules.",
+        "Please run the SLA audit over customer tickets created since {since}, as of 09:00 today, by the settings of the job SLA "
+        "alert.",
         "Do the SLA audit for customer tickets from {since} on, as of 09:00 today, as the settings of the job SLA alert say.",
     ),
 }
