@@ -15,6 +15,7 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Posted, ReportedMap, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
+from ec2_env.workspace.crm_rows import Stage
 from ec2_env.workspace.world import Firm, Person, World
 
 PHRASINGS = {
@@ -80,7 +81,7 @@ def build(world: World) -> Plan:
         firm = world.firm()
         contact, owner = world.person(firm=firm), world.person(role="account manager", department="Sales")
         account = add_account(world, firm, contact, owner, tier, offset, active=True)
-        renewal = "closed_won" if index == 4 else rng.choice(("proposal", "negotiation"))
+        renewal: Stage = "closed_won" if index == 4 else rng.choice(("proposal", "negotiation"))
         if index in (1, 4) or rng.random() < 0.3:
             world.crm.opportunity(account, "Renewal", amount="", close_date=world.day(-3).isoformat(), stage=renewal)
         if tier == "vip":
