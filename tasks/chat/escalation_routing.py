@@ -78,7 +78,7 @@ def build(world: World) -> Plan:
     near_miss = f"QD-{code[4]}{code[3]}{code[5]}"
     drills = chat.channel("qa-drills", [world.person()], topic="Drills of the quality team")
     chat.post(drills, lead, DRILL.format(code=code), at=world.moment(-3))
-    chat.noise(4)
+    chat.noise(2)
 
     amount = world.secret("amount", world.money(world.near(limit, within=0.02, above=above)), owner=firm, need="reason")
     values = {
@@ -99,7 +99,7 @@ def build(world: World) -> Plan:
         body = BODIES[case].format(**values, name=client.name)
         world.mail.receive(client, f"Case {refs[case]}: {SUBJECTS[case]}", body, at=world.moment(-1))
     world.mail.receive(client, f"Case R{numbers[3]}: {SUBJECTS['contract']}", "Thank you.", labels=("handed on",))
-    world.mail.noise(5, mentioning=firm)
+    world.mail.noise(3, mentioning=firm)
 
     absent = None if variant == 1 else routes[taken_by[rng.choice(cases[:2])]]
     told: list[Grader] = []
