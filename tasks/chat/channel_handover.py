@@ -193,7 +193,7 @@ def solve(leaver: str, channel: str) -> Steps:
         if kept:
             slips.append((transfer(kept[-1], right), transfer(todo["id"], right)))
         yield Step(
-            action=transfer(todo["id"], right), skill="policy" if urgent else "consistency", difficulty=0.5, slips=(*slips, SKIP)
+            action=transfer(todo["id"], right), skill="policy" if urgent else "consistency", difficulty=0.7, slips=(*slips, SKIP)
         )
         given_to.setdefault(right, []).append(todo["id"])
     for name, own in given_to.items():
