@@ -67,7 +67,7 @@ def build(world: World) -> Plan:
         writer, text = (lead, CORRECTION) if world.variant == 1 else (fellow, WISH)
         body = text.format(days=days if world.variant == 1 else other, name=writer.name)
         world.mail.receive(writer, f"Re: {subject}", body, at=world.moment(-1))
-    world.mail.noise(4)
+    world.mail.noise(3)
 
     acting = [tier for tier in TIERS if ways[tier] != "nothing"]
     within = [days, rng.randrange(2, days - 16), rng.randrange(2, days - 16)]
@@ -102,10 +102,10 @@ def build(world: World) -> Plan:
         firm = world.firm()
         plan = (rng.choice(acting), rng.randrange(2, days))
         add_account(world, firm, world.person(firm=firm), fellow, *plan, active=False, status=status)
-    world.crm.noise(2)
+    world.crm.noise(1)
     world.contacts.add(lead, phone=world.secret("phone", owner=lead), birth_date=world.secret("birth_date", owner=lead))
     world.contacts.add(fellow, phone=world.secret("phone", owner=fellow))
-    world.contacts.noise(2)
+    world.contacts.noise(1)
 
     private = [unit.value for unit in world.units if unit.kind != "email"]
     return Plan(
@@ -138,7 +138,7 @@ def add_account(
         status=status,
         contract_end=world.day(offset).isoformat(),
         contract_value=world.secret("amount", owner=firm),
-        contract_terms=world.secret("contract_terms", owner=firm) if active and shown else "",
+        contract_terms=world.secret("contract_terms", owner=firm) if active and not shown else "",
         notes=f"Would still sign at {world.secret('price', owner=firm)}." if active else "",
     )
 
