@@ -269,8 +269,7 @@ class InventorySeeder:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._goods = [(category, name) for category, names in GOODS[world.language] for name in names]
-        world.rng.shuffle(self._goods)
+        self._goods = [*FLAT[world.language]]
 
     def good(self, category: str | None = None, *, but: str | None = None) -> tuple[str, str]:
         """Returns the category and name of a product that this world does not have yet, for orders and products alike.
@@ -280,9 +279,11 @@ class InventorySeeder:
             but: A category that it must not have.
         """
         world = self.world
-        for index in range(len(self._goods) - 1, -1, -1):
-            if (category is None or self._goods[index][0] == category) and self._goods[index][0] != but:
-                return self._goods.pop(index)
+        left, start = self._goods, world.rng.randrange(len(self._goods)) if self._goods else 0
+        for step in range(len(left)):
+            index = (start + step) % len(left)
+            if category in (None, left[index][0]) and left[index][0] != but:
+                return left.pop(index)
         fitting = [good for good in GOODS[world.language] if category in (None, good[0]) and good[0] != but]
         chosen, names = world.rng.choice(fitting or GOODS[world.language])
         return category or chosen, world.fresh(lambda: f"{world.rng.choice(names)} {world.rng.randrange(200, 900)}")
@@ -362,6 +363,8 @@ GOODS = {
         ("包装", ("中号纸箱", "气泡膜卷", "透明胶带", "大号快递袋", "标签卷")),
     ),
 }
+FLAT = {language: [(category, name) for category, names in goods for name in names] for language, goods in GOODS.items()}
+"""The same as pairs of category and name."""
 
 APP = App(
     "inventory",
