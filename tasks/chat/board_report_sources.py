@@ -61,7 +61,8 @@ def build(world: World) -> Plan:
     name = rng.choice(PROJECTS)
     project, twin = f"{name}项目", f"{name}项目二期"
     manager = world.person(role="项目经理")
-    finance, secretary, developer = world.people(3, roles=("财务BP", "董事会秘书", "开发工程师"))
+    finance = world.person(role="财务BP", department="财务部")
+    secretary, developer = world.people(2, roles=("董事会秘书", "开发工程师"))
     department = rng.choice(("工程部", "运营部", "采购部"))
     successor = world.person(department=department)
     while successor.name[0] == manager.name[0]:
