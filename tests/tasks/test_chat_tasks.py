@@ -9,11 +9,15 @@ import pytest
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.task import Episode, Slip, Step, build_episode
 from ec2_env.testing import play
+from ec2_env.workspace.world import Split
+
+
+SPLITS: tuple[Split, ...] = ("train", "test")
 
 
 def episode_of(task: str, variant: int) -> Episode:
     """Returns an episode of a variant; the last one is in the test split only."""
-    found = (build_episode(task, seed, split=split) for seed in range(40) for split in ("train", "test"))  # type: ignore[arg-type]  # both are splits
+    found = (build_episode(task, seed, split=split) for seed in range(40) for split in SPLITS)
     return next(episode for episode in found if episode.variant == variant)
 
 
