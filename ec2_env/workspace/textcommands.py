@@ -30,6 +30,8 @@ def tail(shell: Shell, words: list[str], stdin: str | None) -> str:
 
 
 def _ends(name: str, shell: Shell, words: list[str], stdin: str | None, cut_out: Callable[[list[str], int], list[str]]) -> str:
+    if name == "tail" and any(word.startswith("+") and word[1:].isdigit() for word in words):
+        raise Failed("tail: to begin at a line write sed -n '5,$p' FILE")
     given = options(name, words, valued="n", long={"lines": "n"})
     count = given.number("n", 10)
     texts = inputs(shell, given.rest, stdin, name)
