@@ -11,7 +11,6 @@ from ec2_env.task import Episode, Slip, Step, build_episode
 from ec2_env.testing import play
 from ec2_env.workspace.world import Split
 
-
 SPLITS: tuple[Split, ...] = ("train", "test")
 
 
