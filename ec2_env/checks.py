@@ -284,6 +284,11 @@ def whole(grader: Grader) -> Grader:
     return lambda state: float(grader(state) >= 1.0)
 
 
+def mostly(grader: Grader) -> Grader:
+    """Returns a gate that is open once half of a grader is earned: one slip among many does not cost the report as well."""
+    return lambda state: float(grader(state) >= 0.5)
+
+
 def every(*graders: Grader) -> Grader:
     """Returns the mean of several graders, all of which run and claim."""
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Grader, Reported, ReportedSet, every, gated
+from ec2_env.checks import Grader, Reported, ReportedSet, every, gated, mostly
 from ec2_env.task import SKIP, Check, Grading, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.scheduler import Job
 from ec2_env.workspace.world import World
@@ -113,7 +113,6 @@ def build(world: World) -> Plan:
         Ran(job_id=single.id, runs=1, status="success", paused=False),
     ]
     handled = every(*graders)
-    mostly: Grader = lambda state: float(handled(state) >= 0.5)  # noqa: E731  # a gate in one line beside its grader
     total = 3 + len(first.coming) + late + last
     return Plan(
         instruction=world.phrase(PHRASINGS),
@@ -124,9 +123,9 @@ def build(world: World) -> Plan:
         ),
         checks=(
             Check("jobs_handled", 0.7, handled),
-            Check("reports_succeeded", 0.1, gated(ReportedSet("succeeded", [first.id, second.id, single.id]), mostly)),
-            Check("reports_left", 0.1, gated(ReportedSet("left", [follower.id, worn.id, barred.id]), mostly)),
-            Check("reports_runs", 0.1, gated(Reported("runs", total), mostly)),
+            Check("reports_succeeded", 0.1, gated(ReportedSet("succeeded", [first.id, second.id, single.id]), mostly(handled))),
+            Check("reports_left", 0.1, gated(ReportedSet("left", [follower.id, worn.id, barred.id]), mostly(handled))),
+            Check("reports_runs", 0.1, gated(Reported("runs", total), mostly(handled))),
         ),
         solve=partial(solve, world.today),
     )
