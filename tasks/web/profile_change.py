@@ -149,7 +149,7 @@ def build(world: World) -> Plan:
 
 def solve(name: str, shop: str) -> Steps:
     """Reads both requests and the rules, finds the account by the phone's last digits, edits it, redirects an open order."""
-    hits = yield Step(action=ToolCall("search_mail", {"query": f"{shop} 账户"}), skill="planning")
+    hits = yield Step(action=ToolCall("search_mail", {"query": shop}), skill="planning")
     first_id = next(hit["id"] for hit in hits if hit["subject"].startswith("麻烦"))
     first = yield Step(action=ToolCall("read_mail", {"mail_id": first_id}), skill="exploration")
     phone, address = re.findall(r"新手机 (.*?)，收货地址改成 (.*?)。", first["body"])[0]

@@ -174,7 +174,7 @@ def later(day: date, count: int, closed: Collection[date]) -> date:
 
 def solve(customer: str, buyer: str) -> Steps:
     """Finds the wanted orders, the plan with its newest change, signs in, reads rules and orders, submits."""
-    hits = yield Step(action=ToolCall("search_mail", {"query": "confirm orders portal"}), skill="planning")
+    hits = yield Step(action=ToolCall("search_mail", {"query": buyer}), skill="planning")
     request = yield Step(action=ToolCall("read_mail", {"mail_id": hits[0]["id"]}), skill="exploration")
     wanted = re.findall(r"\d{6}", re.findall(r"confirm orders (.*?) in our", request["body"])[0])
     held = re.findall(r"Order (\d{6}) is on hold", request["body"])[0]

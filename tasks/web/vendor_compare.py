@@ -188,7 +188,7 @@ def _figure(world: World, limits: Sequence[int], points: int, step: int) -> int:
 
 def solve(item: str) -> Steps:
     """Reads the standard and the offers, looks up the figures of those in time, scores, writes, recommends."""
-    files = yield Step(action=ToolCall("list_files", {"folder": "采购"}), skill="planning")
+    files = yield Step(action=ToolCall("list_files", {}), skill="planning")
     paths = [file["path"] for file in files]
     current = next(path for path in paths if "评分标准" in path and "旧" not in path)
     old = next(path for path in paths if "旧" in path)
