@@ -91,9 +91,9 @@ def build(world: World) -> Plan:
     net = round(price * (100 - discount) / 100 - (0 if pays else freight), 2)
     margins = sorted(rng.sample(range(8, 32), 3), reverse=True)
     margin = margins[(volume >= a) + (volume >= b)]
-    clears = rng.random() < 0.5
-    cost = int(net * 100 / (100 + margin)) + (rng.randrange(-2, 1) if clears else rng.randrange(1, 4))
+    cost = int(net * 100 / (100 + margin)) + rng.randrange(-2, 4)
     floor = round(cost * (100 + margin) / 100, 2)
+    clears = net >= floor
 
     topic = TOPIC.format(client=client.name, director=director.name)
     channel = chat.channel(f"deal-{client.domain.split('.')[0]}", [director, rep, colleague], topic=topic)
