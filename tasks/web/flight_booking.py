@@ -238,12 +238,12 @@ def solve(home: str, city: str, topic: str, today: date) -> Steps:
     hits = yield Step(action=ToolCall("search_mail", {"query": "travel policy"}), skill="planning")
     first = next(hit for hit in hits if hit["subject"] == "Travel policy")
     amended = next(hit for hit in hits if "amendment" in hit["subject"])
-    policy = yield Step(action=ToolCall("read_mail", {"mail_id": first["id"]}), skill="policy")
     change = yield Step(
         action=ToolCall("read_mail", {"mail_id": amended["id"]}),
         skill="consistency",
         slips=((ToolCall("read_mail", {"mail_id": first["id"]}),),),
     )
+    policy = yield Step(action=ToolCall("read_mail", {"mail_id": first["id"]}), skill="policy")
     buffer = int(re.findall(r"at least (\d+) minutes", change["body"])[0])
     limit = money_in(change["body"])[0]
     span = {"start_date": today.isoformat(), "end_date": (today + timedelta(days=30)).isoformat()}

@@ -155,11 +155,7 @@ def solve(name: str, shop: str) -> Steps:
     phone, address = re.findall(r"新手机 (.*?)，收货地址改成 (.*?)。", first["body"])[0]
     tail = re.findall(r"尾号(\d{4})", first["body"])[0]
     second_id = next(hit["id"] for hit in hits if hit["subject"].startswith("补充"))
-    second = yield Step(
-        action=ToolCall("read_mail", {"mail_id": second_id}),
-        skill="consistency",
-        slips=((ToolCall("read_mail", {"mail_id": first_id}),),),
-    )
+    second = yield Step(action=ToolCall("read_mail", {"mail_id": second_id}), skill="consistency")
     wanted = {"phone": phone, "address": address}
     newer_phone, newer_address = re.findall(r"新号是 (.*?)。", second["body"]), re.findall(r"用 (.*?)。", second["body"])
     wanted |= {"phone": newer_phone[0]} if newer_phone else {}
