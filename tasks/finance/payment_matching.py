@@ -77,15 +77,22 @@ class Ledger:
         rng = self.world.rng
         return rng.randrange(low, high) + (10 * rng.randrange(10) + rng.randrange(1, 9)) / 100
 
+    def annotate(self, amount: float, owner: str) -> None:
+        """Annotates an amount once, unless it has fewer than two decimals and might stand at the head of another one."""
+        text = str(round(amount, 2))
+        if text[-3] == "." and all(unit.value != text for unit in self.world.units):
+            self.world.secret("amount", text, owner=owner, need="reason")
+
     def invoice(self, firm: Firm, amount: float, age: int, paid: float = 0.0) -> Order:
         """Adds an open invoice of `age` days."""
+        self.annotate(amount, firm.name)
         line = ("SRV", self.world.rng.choice(("Services", "Goods as ordered", "Maintenance")), 1, amount)
         return self.world.finance.order(firm, [line], day=self.world.day(-age), paid=paid)
 
     def payment(self, party: str, amount: float, days: int) -> Transaction:
         """Adds a payment with a transfer reference."""
         world = self.world
-        world.secret("amount", str(amount), owner=party, need="reason")
+        self.annotate(amount, party)
         return world.finance.transaction(
             party,
             amount,

@@ -358,7 +358,7 @@ class FinanceSeeder:
         fields of `Order`, such as reference, bank_account and note.
         """
         world = self.world
-        items = tuple(Line(*line) for line in lines)
+        items = tuple(Line(product, what, pieces, round(price, 2)) for product, what, pieces, price in lines)
         row = Order(
             id=world.new_id("order"),
             kind=kind,
