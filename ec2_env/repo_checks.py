@@ -51,15 +51,16 @@ class BranchHolds:
         return given == wanted
 
     def _claim(self, state: Grading, repo: Repo, commits: set[str]) -> None:
-        current = dict(head_of(state.workspace, repo).tree)
-        prefix = f"{self.repo}/"
+        head = head_of(state.workspace, repo)
+        current, prefix = dict(head.tree), f"{self.repo}/"
+        tracked = {path for commit in state.workspace.rows("commit").values() for path, _ in commit.tree}
         for index, change in state.unclaimed():
-            pushed = change.table == "push" and f"{change.after.remote}/{change.after.branch}" == self.branch
-            own = change.table == "commit" and change.id in commits
-            settled = change.table == "repo" and change.id == self.repo and repo.index == head_of(state.workspace, repo).tree
+            path = change.id.removeprefix(prefix) if change.table == "file" and change.id.startswith(prefix) else ""
             content = None if change.after is None else getattr(change.after, "content", None)
-            laid_out = (
-                change.table == "file" and change.id.startswith(prefix) and current.get(change.id.removeprefix(prefix)) == content
-            )
-            if pushed or own or settled or laid_out:
+            if (
+                (change.table == "push" and f"{change.after.remote}/{change.after.branch}" == self.branch)
+                or (change.table == "commit" and change.id in commits)
+                or (change.table == "repo" and change.id == self.repo and repo.index == head.tree)
+                or (path in tracked and current.get(path) == content)
+            ):
                 state.claimed.add(index)

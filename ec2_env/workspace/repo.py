@@ -79,11 +79,9 @@ class Push(Row, frozen=True, kw_only=True):
 
 def make_commit(repo: str, parent: str | None, message: str, author: str, date: str, tree: Tree) -> Commit:
     """Returns a commit whose id follows from all that it holds."""
-    digest = hashlib.sha1(usedforsecurity=False)
-    for part in (repo, parent or "", message, author, date, *(text for pair in tree for text in pair)):
-        digest.update(part.encode("utf-8", "replace"))
-        digest.update(b"\x00")
-    return Commit(id=digest.hexdigest()[:7], repo=repo, parent=parent, message=message, author=author, date=date, tree=tree)
+    parts = (repo, parent or "", message, author, date, *(text for pair in tree for text in pair))
+    digest = hashlib.sha1("\x00".join(parts).encode("utf-8", "replace"), usedforsecurity=False).hexdigest()
+    return Commit(id=digest[:7], repo=repo, parent=parent, message=message, author=author, date=date, tree=tree)
 
 
 def as_tree(files: Mapping[str, str]) -> Tree:
