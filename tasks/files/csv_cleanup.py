@@ -97,9 +97,9 @@ def build(world: World) -> Plan:
             Slot("repeated", "list of the numbers of dropped repeats", "因重复而去掉的编号列表"),
         ),
         checks=(
-            Check("clean_file", 0.7, written),
-            Check("reports_invalid", 0.15, gated(ReportedSet("invalid", invalid), written)),
-            Check("reports_repeated", 0.15, gated(ReportedSet("repeated", repeated), written)),
+            Check("clean_file", 0.6, written),
+            Check("reports_invalid", 0.2, gated(ReportedSet("invalid", invalid), written)),
+            Check("reports_repeated", 0.2, gated(ReportedSet("repeated", repeated), written)),
         ),
         solve=partial(solve, folder, path, book),
     )

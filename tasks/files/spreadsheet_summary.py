@@ -95,9 +95,9 @@ def build(world: World) -> Plan:
         ),
         checks=(
             Check("imported", 0.2, imported),
-            Check("filled", 0.6, gated(filled, imported)),
-            Check("reports_orders", 0.1, gated(Reported("orders", counted), filled)),
-            Check("reports_total", 0.1, gated(Reported("total", sum(sums.values()) / 100), filled)),
+            Check("filled", 0.45, gated(filled, imported)),
+            Check("reports_orders", 0.15, gated(Reported("orders", counted), filled)),
+            Check("reports_total", 0.2, gated(Reported("total", sum(sums.values()) / 100), filled)),
         ),
         solve=partial(solve, shop.name, book),
     )

@@ -100,9 +100,9 @@ def build(world: World) -> Plan:
             ),
         ),
         checks=(
-            Check("filled", 0.7, filled),
-            Check("reports_total", 0.15, gated(Reported("total", round(sum(cells.values()), 2)), filled)),
-            Check("reports_not_counted", 0.15, gated(ReportedSet("not_counted", not_counted), filled)),
+            Check("filled", 0.6, filled),
+            Check("reports_total", 0.2, gated(Reported("total", round(sum(cells.values()), 2)), filled)),
+            Check("reports_not_counted", 0.2, gated(ReportedSet("not_counted", not_counted), filled)),
         ),
         forbidden=(Forbidden("details_leave", let_out([unit.value for unit in world.units if unit.necessity == "none"])),),
         solve=partial(solve, book),

@@ -115,9 +115,9 @@ def build(world: World) -> Plan:
             Slot("deals", "list of the ids of the opportunities that count", "计入业绩的商机 id 列表"),
         ),
         checks=(
-            Check("filled", 0.75, filled),
-            Check("reports_total", 0.15, gated(Reported("total", total), filled)),
-            Check("reports_deals", 0.1, gated(ReportedSet("deals", counted), filled)),
+            Check("filled", 0.65, filled),
+            Check("reports_total", 0.2, gated(Reported("total", total), filled)),
+            Check("reports_deals", 0.15, gated(ReportedSet("deals", counted), filled)),
         ),
         solve=partial(solve, book),
     )

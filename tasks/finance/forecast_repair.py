@@ -100,9 +100,9 @@ def build(world: World) -> Plan:
             Slot("net", "net amount after the repair, a number", "修复后的净额，数字"),
         ),
         checks=(
-            Check("repaired", 0.7, repaired),
+            Check("repaired", 0.6, repaired),
             Check("reports_cells", 0.15, gated(ReportedSet("cells", list(faults)), repaired)),
-            Check("reports_net", 0.15, gated(reports_net(sheets, {**right, **wanted}), repaired)),
+            Check("reports_net", 0.25, gated(reports_net(sheets, {**right, **wanted}), repaired)),
         ),
         solve=partial(solve, book, world.today.isoformat()),
     )
