@@ -55,6 +55,8 @@ class Mind:
         """What to do with the result of its last call: "advance", "queue" or "" (nothing)."""
         self.attempts = 0
         """Failed tries at the current step."""
+        self.repairs = 0
+        """Times that it has noticed a mistake and looked at everything afresh: what it then does again, it does by a new draw."""
         self.planned = False
         self.advised = 0
         """Steps for which advice still helps."""
@@ -183,6 +185,7 @@ class Mind:
             return self._from_queue()
         if self.astray and self._draw("repair") < self.profile.repair:
             self.walker, self.astray, self.attempts = None, False, 0
+            self.repairs += 1
         for _ in range(20):
             step = self._walker().step
             if step is None:
@@ -249,7 +252,7 @@ class Mind:
         return round(self.profile.thinking_tokens * math.exp(0.5 * normal(*self._purpose("thinking"))))
 
     def _purpose(self, purpose: str) -> tuple[object, ...]:
-        past = len(self.progress.records) if purpose != "success" else 0
+        past = len(self.progress.records) if purpose != "success" else self.repairs
         return (self.progress.noise, self.profile.name, purpose, len(self._walker().sends), self.attempts, past)
 
     def _draw(self, purpose: str) -> float:

@@ -237,6 +237,15 @@ def test_advice_and_plans_help_a_weak_edge() -> None:
     assert mean(load_strategy("sketch_guided")) >= alone - 0.02
 
 
+def test_a_model_that_notices_a_mistake_may_do_better_the_second_time() -> None:
+    def mean(repair: float) -> float:
+        edge = model(1.2, repair=repair, curiosity=0.0)
+        done = [play(DecisionEnv(edge=edge), load_strategy("edge_only"), key).result["completion"] for key in keys(6)]
+        return sum(done) / len(done)
+
+    assert mean(0.9) > mean(0.0) + 0.05
+
+
 def test_entropy_tells_something_but_not_everything() -> None:
     right: list[float] = []
     wrong: list[float] = []
