@@ -284,7 +284,7 @@ TASK: Task = Task(
     domain="finance",
     apps=("finance", "inventory", "crm", "files"),
     languages=("zh",),
-    patterns=("rules stored as data", "near miss at a limit", "join under different keys", "causal chain", "distractors"),
+    patterns=("rules stored as data", "near miss at a limit", "join under different keys", "duplicates and refunds"),
     build=build,
     variants=3,
 )

@@ -233,7 +233,7 @@ def solve(start: str, end: str) -> Steps:
             yield Step(
                 action=applied(row["id"], ids[number], share),
                 skill="calculation",
-                difficulty=0.7,
+                difficulty=0.5 if share != shown["balance"] else -0.2,
                 reasons=("amount",),
                 slips=wrongs(row, shown, share, near_by),
             )

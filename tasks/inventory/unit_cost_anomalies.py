@@ -209,7 +209,7 @@ def solve(category: str) -> Steps:
         yield Step(
             action=ToolCall("update_product", action),
             skill="calculation",
-            difficulty=0.7,
+            difficulty=0.6 if min(abs(gap - low), abs(gap - high)) < 0.5 else 0.0,
             reasons=("price",),
             slips=((ToolCall("update_product", wrong),), SKIP),
         )
