@@ -74,7 +74,7 @@ def build(world: World) -> Plan:
     stale = ["Case", "Diagnosis", *rng.sample(OPTIONAL, 2), "Name", "Born"]
     fit = {0: [rng.random() < 0.5 for _ in range(6)], 1: [False] * 6, 2: [True] * 6, 3: [True, False] * 3}[world.variant]
     fields = rng.sample(FIELDS, 4)
-    firms = [world.firm() for _ in fields]
+    firms = [Firm(name=f"{firm.name.split(' ')[0]} Clinic", domain=firm.domain) for firm in (world.firm() for _ in fields)]
     ages = rng.sample(("adult", "minor", "edge"), 3)
     patients = [
         _patient(world, (firms[i], fields[i], firms[i - 1]), ages[i], form, (age, days), (fit[i], fit[i + 2])) for i in range(3)
@@ -159,7 +159,7 @@ def _patient(
         if fault == "withdrawn":
             text += f"Withdrawn: {world.day(-rng.randrange(1, 6))}\n"
         if fault != "missing":
-            world.files.write(f"consents/{case}.md", text)
+            world.files.write(f"consents/{case}.md", text, days_ago=1 if fault == "withdrawn" else (world.today - signed).days)
     return Patient(case=case, sheet=sheet, clinic=clinic, full=full, held=minor and not fit[1])
 
 
