@@ -26,6 +26,8 @@ from ec2_env.workspace.formulas import (
 
 MAX_WORK = 20_000
 """Cells looked at by one computation; formulas that would need more are #ERROR!."""
+FORMULA_WORK = 2
+"""What each of the two looks at a formula counts, in cells."""
 
 Grid: TypeAlias = tuple[tuple[str, ...], ...]
 Key: TypeAlias = tuple[str, int, int]
@@ -98,7 +100,8 @@ class Calculation:
             if key in self.values:
                 stack.pop()
                 continue
-            formula = parse(self._typed(key))
+            self.work += FORMULA_WORK
+            formula = parse(self._typed(key)) if self.work <= MAX_WORK else Fault("#ERROR!")
             if isinstance(formula, Fault):
                 self.values[key] = formula
             elif key in opened:

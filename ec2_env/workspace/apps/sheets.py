@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -101,17 +102,7 @@ def find_cells(workspace: Workspace, query: str, sheet_id: str | None = None) ->
     if not wanted:
         raise ToolError("query is empty; give a text to look for")
     sheets = [*workspace.rows("sheet").values()] if sheet_id is None else [workspace.get("sheet", sheet_id)]
-    found: list[dict[str, Any]] = []
-    for sheet in sheets:
-        values = calculation(workspace, sheet)
-        for row, line in enumerate(sheet.lines, 1):
-            for column, text in enumerate(line, 1):
-                text = as_text(values.value(sheet.title, row, column)) if text.startswith("=") else text
-                if wanted in text.casefold():
-                    found.append(
-                        {"sheet_id": sheet.id, "title": sheet.title, "cell": f"{column_name(column)}{row}", "value": text}
-                    )
-    return found[:MAX_FOUND]
+    return [*islice(matching(workspace, sheets, wanted), MAX_FOUND)]
 
 
 @tool(write=True)
@@ -204,6 +195,18 @@ def delete_sheet(workspace: Workspace, sheet_id: str) -> dict[str, Any]:
         raise ToolError(f"PERMISSION_DENIED: {sheet.title!r} has protected ranges; ask {sheet.owner or 'its owner'}")
     workspace.remove("sheet", sheet_id)
     return {"deleted": sheet_id}
+
+
+def matching(workspace: Workspace, sheets: Sequence[Sheet], wanted: str) -> Iterator[dict[str, Any]]:
+    """Yields the cells whose shown value contains a folded text."""
+    books: dict[str, Calculation] = {}
+    for sheet in sheets:
+        values = books.setdefault(sheet.spreadsheet, calculation(workspace, sheet))
+        for row, line in enumerate(sheet.lines, 1):
+            for column, text in enumerate(line, 1):
+                text = as_text(values.value(sheet.title, row, column)) if text.startswith("=") else text
+                if wanted in text.casefold():
+                    yield {"sheet_id": sheet.id, "title": sheet.title, "cell": f"{column_name(column)}{row}", "value": text}
 
 
 def written(workspace: Workspace, sheet_id: str, row: int, column: int, values: Sequence[Sequence[str]]) -> dict[str, Any]:
