@@ -207,8 +207,8 @@ def solve(folder: str, path: str, book: str) -> Steps:
     write, *wrong = (file_of(path, entries) for entries in tries)
     yield Step(
         action=write,
-        skill="calculation",
-        difficulty=0.8,
+        skill="consistency",
+        difficulty=1.2,
         reasons=("phone",),
         slips=(*((call,) for call in wrong if call != write), SKIP),
     )
@@ -216,6 +216,7 @@ def solve(folder: str, path: str, book: str) -> Steps:
     yield Step(
         action=Finish(answer=f"{len(kept)}", data=data),
         skill="synthesis",
+        difficulty=0.5,
         slips=((Finish(answer="", data={**data, "invalid": []}),), (Finish(answer="", data={**data, "repeated": invalid}),)),
     )
 
