@@ -102,7 +102,7 @@ def annotation_problems(episode: Episode) -> Iterator[str]:
     audit = Audit(episode.units)
     missing = {unit.id: unit for unit in episode.units}
     for text in texts:
-        here = [unit for unit in episode.units if unit.value in text]
+        here = [unit for unit in episode.units if _stands_in(unit.value, text)]
         levels = audit.find(text) if here else {}
         for unit in here:
             missing.pop(unit.id, None)
@@ -111,6 +111,15 @@ def annotation_problems(episode: Episode) -> Iterator[str]:
         yield from _not_annotated(episode, text)
     for unit in missing.values():
         yield f"{unit.id} ({unit.value!r}) is annotated and nowhere in the episode; place it or do not draw it"
+
+
+def _stands_in(value: str, text: str) -> bool:
+    """Says whether a text holds a value, and not merely a longer number that has its digits at one end."""
+    if value not in text:
+        return False
+    before = r"(?<![\d.,])" if value[0].isdigit() else ""
+    after = r"(?![\d])" if value[-1].isdigit() else ""
+    return re.search(f"{before}{re.escape(value)}{after}", text) is not None
 
 
 def _not_annotated(episode: Episode, text: str) -> Iterator[str]:
