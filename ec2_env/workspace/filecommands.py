@@ -19,11 +19,15 @@ def ls(shell: Shell, words: list[str], stdin: str | None) -> str:
         elif not shell.is_folder(full):
             raise Failed(f"ls: {path[:120]}: no such file or folder", 2)
         else:
-            folders = _folders(shell, full) if "R" in given.flags else [full]
+            folders = [one for one in _folders(shell, full) if _shown_below(one, full, given.flags)] if "R" in given.flags else [full]
             titled = len(folders) > 1 or len(given.rest) > 1
             blocks += [(f"{_title(shell, one)}:\n" if titled else "") + _listing(shell, one, given.flags) for one in folders]
     rows = {shell.shown(full): shell.workspace.rows("file")[full] for full in plain_files}
     return "\n".join([*([_rendered(rows, given.flags)] if rows else []), *blocks])
+
+
+def _shown_below(folder: str, top: str, flags: frozenset[str]) -> bool:
+    return not flags.isdisjoint("aA") or not any(part.startswith(".") for part in folder[len(top) :].split("/"))
 
 
 def _title(shell: Shell, full: str) -> str:
