@@ -67,7 +67,7 @@ def test_each_language_is_that_language(name: str) -> None:
 def test_an_instruction_alone_rarely_gives_units_away(name: str) -> None:
     for episode in episodes(name, range(2)):
         told = [unit for unit in episode.units if unit.value in episode.instruction]
-        assert len(told) < len(episode.units)
+        assert len(told) < len(episode.units) or not episode.task.annotated
 
 
 @NAMES
