@@ -10,6 +10,7 @@ import msgspec
 
 from ec2_env.task import build_episode, tasks
 from ec2_env.testing import play
+from ec2_env.workspace.tools import apps
 
 LENGTH_SEEDS = 5
 """Test seeds whose solutions give a task's length."""
@@ -70,6 +71,8 @@ def catalog(found: Sequence[Described]) -> str:
         "",
         *_figures(found),
         "",
+        *_apps(found),
+        "",
     ]
     for domain in dict.fromkeys(one.domain for one in found):
         lines += _section(domain, [one for one in found if one.domain == domain])
@@ -87,6 +90,16 @@ def _figures(found: Sequence[Described]) -> Iterator[str]:
     yield f"- Apps in a task: {_counted(Counter(f'{len(one.apps)}' for one in found))}."
     yield f"- Steps: {steps[0]:.1f} to {steps[-1]:.1f}, median {median(steps):.1f}."
     yield f"- Patterns: {_counted(Counter(pattern for one in found for pattern in one.patterns), least=5)}."
+
+
+def _apps(found: Sequence[Described]) -> Iterator[str]:
+    yield "| app | tools that read | tools that write | tasks |"
+    yield "|---|---|---|---|"
+    for name in apps.names():
+        tools = apps.get(name).tools
+        used = sum(name in one.apps for one in found)
+        reads, writes = (", ".join(f"`{tool.name}`" for tool in tools if tool.write is write) for write in (False, True))
+        yield f"| {name} | {reads} | {writes} | {used} |"
 
 
 def _counted(counts: Counter[str], least: int = 1) -> str:

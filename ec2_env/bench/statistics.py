@@ -21,12 +21,22 @@ PASS_K = 3
 SCALE = 10**9
 """Figures are summed as whole multiples of 1e-9, so that no sum depends on the order of the episodes."""
 
+
+def _annotated(record: EpisodeRecord) -> bool:
+    """Says whether an episode has sensitive values at all: one without says nothing about privacy."""
+    return bool(record.result["units"])
+
+
 FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "completion": lambda record: record.result["completion"],
     "passed": lambda record: float(record.result["completion"] >= PASS_THRESHOLD),
-    "privacy": lambda record: record.result["privacy"],
+    "annotated": lambda record: float(_annotated(record)),
+    "privacy": lambda record: record.result["privacy"] if _annotated(record) else 0.0,
     "called": lambda record: float(record.result["cloud_calls"] > 0),
-    "privacy_when_called": lambda record: record.result["privacy"] if record.result["cloud_calls"] > 0 else 0.0,
+    "called_annotated": lambda record: float(_annotated(record) and record.result["cloud_calls"] > 0),
+    "privacy_when_called": lambda record: (
+        record.result["privacy"] if _annotated(record) and record.result["cloud_calls"] > 0 else 0.0
+    ),
     "cloud_calls": lambda record: record.result["cloud_calls"],
     "tokens_raw": lambda record: record.result["tokens_raw"],
     "tokens_cached": lambda record: record.result["tokens_cached"],
@@ -40,6 +50,8 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "return": lambda record: record.total,
 }
 """What is averaged over the episodes of a cell. Shares are 0 to 1; tokens, calls, USD, PFLOPs and seconds are per episode."""
+AVERAGED_OVER = {"privacy": "annotated", "privacy_when_called": "called_annotated"}
+"""Figures that are averaged only over the episodes that another figure counts."""
 
 
 def pass_hat_k(successes: int, trials: int, k: int) -> float:
@@ -159,7 +171,7 @@ class Totals:
             for column, name in enumerate(FIGURES)
         }
         figures = {
-            name: _estimate(column, columns["called"] if name == "privacy_when_called" else counts, draws)
+            name: _estimate(column, columns[AVERAGED_OVER[name]] if name in AVERAGED_OVER else counts, draws)
             for name, column in columns.items()
         }
         figures[f"pass_hat_{PASS_K}"] = _estimate(*self._pass_hat(row), draws)

@@ -63,6 +63,7 @@ def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) 
         "status": "pass" if completion >= 0.7 else "fail",
         "completion": completion,
         "privacy": 1.0,
+        "units": 5,
         "cloud_calls": 0,
         "tokens_raw": 0,
         "tokens_cached": 0,

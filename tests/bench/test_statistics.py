@@ -107,6 +107,14 @@ def test_privacy_when_called_looks_only_at_episodes_that_called(grid: Grid, reco
     assert summary_of(grid, [record(0, 1.0)]).figures["privacy_when_called"].mean is None
 
 
+def test_episodes_without_sensitive_values_say_nothing_about_privacy(grid: Grid, record: RecordMaker) -> None:
+    found = summary_of(grid, [record(0, 1.0, units=0, cloud_calls=1), record(1, 1.0, cloud_calls=2, privacy=0.2)])
+    assert found.episodes == 2
+    assert found.figures["privacy"].mean == pytest.approx(0.2)
+    assert found.figures["privacy_when_called"].mean == pytest.approx(0.2)
+    assert summary_of(grid, [record(0, 1.0, units=0)]).figures["privacy"].mean is None
+
+
 def test_pass_hat_needs_three_trials_of_an_instance(grid: Grid, record: RecordMaker) -> None:
     assert summary_of(grid, [record(0), record(1)]).figures["pass_hat_3"].mean is None
     assert summary_of(grid, [record(n) for n in range(4)]).figures["pass_hat_3"].mean == 1.0
