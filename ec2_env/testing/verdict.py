@@ -117,7 +117,7 @@ def _stands_in(value: str, text: str) -> bool:
     """Says whether a text holds a value, and not merely a longer number that has its digits at one end."""
     if value not in text:
         return False
-    before = r"(?<![\d.,])" if value[0].isdigit() else ""
+    before = r"(?<!\d)(?<!\d[.,])" if value[0].isdigit() else ""
     after = r"(?![\d])" if value[-1].isdigit() else ""
     return re.search(f"{before}{re.escape(value)}{after}", text) is not None
 
