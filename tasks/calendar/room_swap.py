@@ -22,16 +22,16 @@ from ec2_env.workspace.world import World
 
 PHRASINGS = {
     "zh": (
-        "{day}{floor}楼部分时段停用，请按“会议室”文件夹里的通知和规则，把受影响的会议挪到别的会议室。",
+        "{day}，{floor}楼部分时段停用，请按“会议室”文件夹里的通知和规则，把受影响的会议挪到别的会议室。",
         "{floor}楼会议室{day}要停用，麻烦依照“会议室”文件夹中的规则调整当天受影响的会议。",
-        "请处理{day}{floor}楼停用的事：受影响的会议按规则换会议室，资料在“会议室”文件夹。",
+        "请处理{day}，{floor}楼停用的事：受影响的会议按规则换会议室，资料在“会议室”文件夹。",
         "因{floor}楼施工，{day}有会议得换地方。请照“会议室”文件夹里的规则改好日历。",
         "“会议室”文件夹里有{floor}楼停用通知和调整规则，请据此调整{day}的会议地点。",
-        "{day}{floor}楼停用期间的会议要另行安排，请按“会议室”文件夹的规则在日历中调整。",
+        "{day}，{floor}楼停用期间的会议要另行安排，请按“会议室”文件夹的规则在日历中调整。",
     )
 }
 NOTICE = "{day} {start}至{end}，{floor}楼全部会议室停用。"
-EXTENDED = "更正：{day}{floor}楼停用的结束时间由{old}改为{end}，开始时间不变。"
+EXTENDED = "更正：{day}，{floor}楼停用的结束时间由{old}改为{end}，开始时间不变。"
 RULES = """# 调整规则
 
 1. 只调整与停用时段有重叠的会议；恰好在停用开始时结束、或在停用结束时开始的不动。
@@ -134,7 +134,7 @@ def build(world: World) -> Plan:
     rooms = [Room(name, up, count, frozenset(own)) for name, up, count, own in zip(names, floors, seats, fits, strict=False)]
     rooms += [Room(names[5], floor, 40, frozenset(DEVICES)), Room(names[6], floor, 36, frozenset(DEVICES))]
     rooms.append(Room(names[7], floor + 1, 40, frozenset(DEVICES), usable=False))
-    opens, spare, near = rng.choice((540, 570, 600)), rng.randrange(3), rng.random() < 0.5
+    opens, spare, near = rng.choice((540, 570, 600)), rng.randrange(1, 4), rng.random() < 0.5
     cut, ends = opens + 150, opens + rng.choice((330, 360))
     begins = datetime(day.year, day.month, day.day)
 
