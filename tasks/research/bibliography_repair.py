@@ -116,7 +116,7 @@ def build(world: World) -> Plan:
     entries = [plain, drafts[moved], swapped, gone, plain, rng.choice((article, abstract)), drafts[close], only]
     if rng.random() < 0.5:
         entries[6] = close
-    keys = [f"{entry.first[:3].lower()}{rng.randrange(10, 99)}{'abcdefgh'[i]}" for i, entry in enumerate(entries)]
+    keys = [f"{entry.first[:3].lower()}{number}" for entry, number in zip(entries, rng.sample(range(10, 100), 8), strict=True)]
     order = rng.sample(range(8), 8)
     raw = [_messy(world, keys[i], entries[i]) for i in order]
     twin = max((0, 4), key=order.index)
