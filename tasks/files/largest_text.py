@@ -188,8 +188,8 @@ def solve(root: str) -> Steps:
     owners = yield run(f"cat {root}/OWNERS", "exploration")
     rows = [row.split() for row in owners["output"].splitlines()]
     fitting = [login for place, login in rows if f"{first}/".startswith(place)]
-    people = yield run(f"grep -E '^- ({'|'.join(dict.fromkeys(fitting))}):' docs/people.md | cut -d , -f 1", "exploration")
-    names = dict(re.findall(r"^- (\S+): (.+)$", people["output"], re.MULTILINE))
+    people = yield run(f"grep -E '^- ({'|'.join(dict.fromkeys(fitting))}):' docs/people.md", "exploration")
+    names = dict(re.findall(r"^- (\S+): (.+),", people["output"], re.MULTILINE))
     data = {"path": first, "size": amount, "owner": names[fitting[-1]], "second": second}
     wrong = {**data, "owner": names[fitting[0]] if fitting[0] != fitting[-1] else "nobody"}
     yield Step(

@@ -172,7 +172,7 @@ def solve(repo: str, today: str) -> Steps:
     listed = yield run(f"cd {repo} && git branch -a && git ls-files docs", "planning")
     names = listed["output"].split()
     old = next(name for name in names if name.startswith("remotes/origin/release-")).removeprefix("remotes/")
-    rules = (yield run(f"cd {repo} && cat docs/releasing.md", "exploration"))["output"]
+    rules = (yield run(f"cd {repo} && cat docs/*.md", "exploration"))["output"]
     places = re.findall(r"`([^`]+)`", re.findall(r"stands in (.*), and nowhere", rules)[0])
     minutes = sorted(name for name in names if name.startswith("docs/minutes/"))
     text = yield run(f"cd {repo} && cat {' '.join(minutes)}", "exploration", slips=((line(f"cd {repo} && cat {minutes[0]}"),),))

@@ -134,13 +134,13 @@ def solve(service: str) -> Steps:
     folder = f"services/{service}"
     found = yield run(f"find {folder} -type f", "planning")
     paths = found["output"].split()
-    docs = next(path for path in paths if "settings.md" in path)
+    docs = next(path for path in paths if "settings.md" in path).rpartition("/")[0]
     log = next(path for path in paths if path.endswith(".log"))
     env, settings = (next(path for path in paths if path.endswith(end)) for end in ("/.env", "settings.py"))
-    text = (yield run(f"cat {docs}", "exploration"))["output"]
+    text = (yield run(f"cat {docs}/*.md", "exploration"))["output"]
     table = dict(re.findall(r"^\| (\w+) \| ([A-Z_]+) \|$", text, re.MULTILINE))
     calls = yield run(
-        f"cut -d ' ' -f 1-4 {log}",
+        f"tail -n 40 {log}",
         "exploration",
         0.3,
         slips=((line_of(f"grep ' 401 ' {log} | head -n 2"),), (line_of(f"grep -E ' (429|500) ' {log} | sed 's/500/401/'"),)),
