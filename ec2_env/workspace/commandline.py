@@ -83,17 +83,23 @@ def options(name: str, words: Sequence[str], flags: str = "", valued: str = "", 
     values: dict[str, str] = {}
     rest: list[str] = []
     queue = list(words)
+
+    def take(letter: str, value: str) -> None:
+        """Notes an option's value: what is given, or the next word. One that is given twice has two paragraphs."""
+        value = value or (queue.pop(0) if queue else "")
+        values[letter] = f"{values[letter]}\n\n{value}" if letter in values else value
+
     while queue:
         word = queue.pop(0)
         if word == "--":
             return Options(frozenset(found), values, rest + queue)
         if word.startswith("--"):
-            key, equals, value = word[2:].partition("=")
+            key, _, value = word[2:].partition("=")
             letter = (long or {}).get(key)
             if letter is None:
                 raise Failed(_unknown(name, f"--{key[:40]}", flags, valued, long))
             if letter in valued:
-                values[letter] = value if equals else (queue.pop(0) if queue else "")
+                take(letter, value)
             else:
                 found.add(letter)
         elif len(word) > 1 and word[0] == "-":
@@ -102,7 +108,7 @@ def options(name: str, words: Sequence[str], flags: str = "", valued: str = "", 
                 continue
             for at, letter in enumerate(word[1:], 2):
                 if letter in valued:
-                    values[letter] = word[at:] or (queue.pop(0) if queue else "")
+                    take(letter, word[at:])
                     break
                 if letter not in flags:
                     raise Failed(_unknown(name, f"-{letter}", flags, valued, long))

@@ -19,7 +19,9 @@ def ls(shell: Shell, words: list[str], stdin: str | None) -> str:
         elif not shell.is_folder(full):
             raise Failed(f"ls: {path[:120]}: no such file or folder", 2)
         else:
-            folders = [one for one in _folders(shell, full) if _shown_below(one, full, given.flags)] if "R" in given.flags else [full]
+            folders = (
+                [one for one in _folders(shell, full) if _shown_below(one, full, given.flags)] if "R" in given.flags else [full]
+            )
             titled = len(folders) > 1 or len(given.rest) > 1
             blocks += [(f"{_title(shell, one)}:\n" if titled else "") + _listing(shell, one, given.flags) for one in folders]
     rows = {shell.shown(full): shell.workspace.rows("file")[full] for full in plain_files}
@@ -215,6 +217,14 @@ def date(shell: Shell, words: list[str], stdin: str | None) -> str:
     return f"{forms[form]}\n"
 
 
+def tee(shell: Shell, words: list[str], stdin: str | None) -> str:
+    given = options("tee", words, flags="a", long={"append": "a"})
+    for path in given.rest:
+        kept = shell.text(path) if "a" in given.flags and shell.locate(path) in shell.workspace.rows("file") else ""
+        shell.write(path, kept + (stdin or ""))
+    return stdin or ""
+
+
 PROGRAMS: dict[str, Program] = {
     "ls": Program(ls, "ls [-l -a -R -S -t -r -h] [PATH...]"),
     "find": Program(find, "find [FOLDER...] [-name PATTERN] [-iname PATTERN] [-type f|d]"),
@@ -222,6 +232,7 @@ PROGRAMS: dict[str, Program] = {
     "mv": Program(mv, "mv [-n] SOURCE... TARGET"),
     "rm": Program(rm, "rm [-r -f] PATH..."),
     "touch": Program(touch, "touch PATH..."),
+    "tee": Program(tee, "tee [-a] PATH..."),
     "mkdir": Program(mkdir, "mkdir [-p] FOLDER... (a folder appears with its first file)"),
     "cd": Program(cd, "cd FOLDER (for the rest of the line)"),
     "pwd": Program(pwd, "pwd"),

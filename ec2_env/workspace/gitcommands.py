@@ -105,11 +105,10 @@ def _take(shell: Shell, repo: Repo, tree: Mapping[str, str], paths: Sequence[str
 
 def commit(shell: Shell, repo: Repo, words: list[str]) -> str:
     long = {"message": "m", "all": "a", "quiet": "q", "amend": "A", "no-edit": "N"}
-    messages = [words[i + 1] for i, word in enumerate(words[:-1]) if word in ("-m", "-am", "--message")]
     given = options("git commit", words, flags="aq", valued="m", long=long)
     if "A" in given.flags:
         raise Failed("git commit: --amend is switched off here; make another commit, or start a branch from an earlier one")
-    message = "\n\n".join(messages) or given.values.get("m", "")
+    message = given.values.get("m", "")
     if not message.strip() or given.rest:
         raise Failed('git commit: give a message with -m "..." and stage the files with git add (or use -a)')
     index = dict(repo.index)
@@ -300,6 +299,12 @@ def _push_one(shell: Shell, repo: Repo, remote: str, host: str, local: str, name
     return f"To {host}/{repo.id}.git\n   {there or '[new branch]'}..{head}  {local} -> {name} ({len(commits)} commits)\n"
 
 
+def fetch(shell: Shell, repo: Repo, words: list[str]) -> str:
+    """What the remotes have is always known here, so there is nothing to fetch."""
+    options("git fetch", words, flags="pq", long={"all": "a", "prune": "p"})
+    return ""
+
+
 COMMANDS: dict[str, Run] = {
     "status": status,
     "diff": diff,
@@ -307,6 +312,7 @@ COMMANDS: dict[str, Run] = {
     "show": show,
     "ls-files": ls_files,
     "remote": remote,
+    "fetch": fetch,
     "add": add,
     "rm": remove,
     "restore": restore,

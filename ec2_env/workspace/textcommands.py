@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from ec2_env.workspace.commandline import Failed, Program, Shell, bounded, inputs, joined, options
 from ec2_env.workspace.linediff import lines_of, unified
@@ -41,12 +42,18 @@ def _ends(name: str, shell: Shell, words: list[str], stdin: str | None, cut_out:
 
 def grep(shell: Shell, words: list[str], stdin: str | None) -> str:
     long = {"ignore-case": "i", "line-number": "n", "recursive": "r", "invert-match": "v", "count": "c"}
-    given = options("grep", words, flags="inrRvclEFhH", valued="e", long=long)
+    given = options("grep", words, flags="inrRvclEFPhHqs", valued="eABC", long=long)
     rest = list(given.rest)
     if "e" not in given.values and not rest:
         raise Failed("grep: give a pattern")
     pattern = given.values["e"] if "e" in given.values else rest.pop(0)
-    found_in = matcher(pattern, fixed="F" in given.flags, extended="E" in given.flags, ignore_case="i" in given.flags)
+    form = partial(matcher, fixed="F" in given.flags, extended=bool(given.flags & {"E", "P"}), ignore_case="i" in given.flags)
+    parts = [part for part in pattern.split("\n") if part]
+    if len(parts) > 20:
+        raise Failed("grep: too many patterns; at most 20 are accepted")
+    tests = [form(part) for part in parts or [""]]
+    around = given.number("C", 0)
+    before, after = given.number("B", around), given.number("A", around)
     recursive = not given.flags.isdisjoint("rR")
     paths = _below(shell, rest or ["."]) if recursive else rest
     texts = inputs(shell, paths, None if recursive else stdin, "grep") if paths or not recursive else []
@@ -56,7 +63,9 @@ def grep(shell: Shell, words: list[str], stdin: str | None) -> str:
     any_found = False
     for path, text in texts:
         try:
-            hits = [(number, line) for number, line in enumerate(lines_of(text), 1) if found_in(line) == wanted]
+            hits = [
+                (number, line) for number, line in enumerate(lines_of(text), 1) if any(test(line) for test in tests) == wanted
+            ]
         except PatternError as error:
             raise Failed(f"grep: {error}", 2) from None
         any_found |= bool(hits)
@@ -65,11 +74,28 @@ def grep(shell: Shell, words: list[str], stdin: str | None) -> str:
             output += [path or "(standard input)"] if hits else []
         elif "c" in given.flags:
             output.append(f"{prefix}{len(hits)}")
-        else:
-            output += [f"{prefix}{f'{number}:' if 'n' in given.flags else ''}{line}" for number, line in hits]
+        elif "q" not in given.flags:
+            numbered = "n" in given.flags
+            output += _hits(lines_of(text), [number for number, _ in hits], prefix, numbered, before, after)
     if not any_found:
         raise Failed("", 1, joined(output))
     return joined(output)
+
+
+def _hits(lines: list[str], numbers: list[int], prefix: str, numbered: bool, before: int, after: int) -> list[str]:
+    """Returns the lines with these numbers and those around them, marked by : and -, with -- between groups that do not touch."""
+    found, shown = frozenset(numbers), 0
+    output: list[str] = []
+    for hit in numbers:
+        first, last = max(shown + 1, hit - before), min(len(lines), hit + after)
+        if (before or after) and shown and first > shown + 1:
+            output.append("--")
+        for number in range(first, last + 1):
+            sign = ":" if number in found else "-"
+            head = f"{prefix[:-1]}{sign}" if prefix else ""
+            output.append(f"{head}{f'{number}{sign}' if numbered else ''}{lines[number - 1]}")
+        shown = max(shown, last)
+    return output
 
 
 def matcher(pattern: str, *, fixed: bool = False, extended: bool = False, ignore_case: bool = False) -> Callable[[str], bool]:
@@ -286,7 +312,7 @@ PROGRAMS: dict[str, Program] = {
     "cat": Program(cat, "cat [-n] FILE..."),
     "head": Program(head, "head [-n N] [FILE...]"),
     "tail": Program(tail, "tail [-n N] [FILE...]"),
-    "grep": Program(grep, "grep [-i -n -r -v -c -l -h -E -F] PATTERN [PATH...]"),
+    "grep": Program(grep, "grep [-i -n -r -v -c -l -h -q -E -F] [-A N -B N -C N] PATTERN [PATH...]"),
     "wc": Program(wc, "wc [-l -w -c -m] [FILE...]"),
     "sort": Program(sort, "sort [-n -r -u] [-k COLUMN] [-t SEPARATOR] [FILE...]"),
     "uniq": Program(uniq, "uniq [-c -d -u] [FILE]"),

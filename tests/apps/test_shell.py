@@ -63,6 +63,11 @@ def output(workspace: Workspace, line: str) -> str:
         ("head -n 1 logs/a.log", "10:00 ERROR disk full\n"),
         ("tail -1 logs/b.log", "3 b\n"),
         ("grep -n -i error logs/a.log", "1:10:00 ERROR disk full\n3:10:02 error again\n"),
+        ("grep -n -A 1 ERROR logs/a.log", "1:10:00 ERROR disk full\n2-10:01 INFO ok\n"),
+        (
+            "grep -h -C 0 -e again -e ERROR logs/*.log; grep -q ok logs/a.log && echo yes",
+            "10:00 ERROR disk full\n10:02 error again\nyes\n",
+        ),
         ("grep -rc INFO logs", "logs/a.log:2\nlogs/b.log:0\n"),
         ("grep -v INFO logs/a.log | wc -l", "2\n"),
         ("grep -l '^10:0[0-9] ERR' logs/*", "logs/a.log\n"),
@@ -92,6 +97,11 @@ def test_files_are_written_appended_copied_moved_and_removed(home: Workspace) ->
     assert output(home, "cat d.txt") == "costs $5\n  indented\n"
     output(home, "sed -i 's/two/2/' new/a.txt && rm -r logs")
     assert output(home, "cat new/a.txt; ls") == "one\n2\napp/\nc.txt\nd.txt\nnew/\n"
+
+
+def test_tee_writes_what_it_passes_on(home: Workspace) -> None:
+    assert output(home, "echo a | tee t.txt | wc -l; echo b | tee -a t.txt") == "1\nb\n"
+    assert output(home, "cat t.txt") == "a\nb\n"
 
 
 def test_a_line_that_fails_changes_nothing_and_says_so(home: Workspace) -> None:
