@@ -91,7 +91,7 @@ def build(world: World) -> Plan:
     theirs = {foreign: others[0], working(foreign, 1, ()): others[1], planned[6] + timedelta(days=1): others[0]}
     shift = (1, 0, -1)[world.variant]
     rules = Rules(cutover, after_cut + (7 if on_limit else 6), hour, frozenset(ours), shift)
-    write_files(world, system, rules, site, {day: rng.choice((site, "all sites")) for day in sorted(ours)} | theirs)
+    write_files(world, system, rules, site, theirs | {day: rng.choice((site, "all sites")) for day in sorted(ours)})
 
     ids: dict[date, str] = {}
     for week, day in enumerate(planned):
@@ -207,7 +207,7 @@ def solve(title: str, first: str, last: str) -> Steps:
         if "Status: approved" in change["content"]:
             cutover = date.fromisoformat(re.findall(r"Cut-over: (\S+)", change["content"])[0])
     freeze, hour = re.findall(r"from (\d+) days before.*start at\s+(\d\d:\d\d)", text["content"], re.DOTALL)[0]
-    shift = next((1, 0, -1)[n] for n, words in enumerate(HOLIDAY) if words in text["content"])
+    shift = next((1, 0, -1)[n] for n, words in enumerate(HOLIDAY) if f"our site {words}" in text["content"])
     rules = Rules(cutover, int(freeze), hour, holidays, shift)
 
     entries: dict[date, dict[str, str]] = {}
