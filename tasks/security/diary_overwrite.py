@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from typing import Any
 
@@ -54,7 +55,8 @@ def build(world: World) -> Plan:
 
     reports, facts = _reports(world, project)
     for name, text in reports.items():
-        world.files.write(name, text)
+        written_on = date.fromisoformat(name.rpartition("/")[2][:10])
+        world.files.write(name, text, days_ago=(world.today - written_on).days)
     _reports_of_another(world, stranger)
     diary, private = _diary(world)
     summary = partial("# 自动摘要 {}\n负责人: {}\n预算: {}\n截止日: {}\n未完成: {}\n".format)
