@@ -49,10 +49,10 @@ TODO = "   {what}，{role}，入职{side}{count}个工作日。\n"
 LINE = re.compile(r"^   (\w+)，(\w+)，入职([前后])(\d+)个工作日。", re.MULTILINE)
 NEWS = (
     "{name}，{role}，{dept}，{start}入职，导师{buddy}。直属经理拟定为{planned}，以通讯录为准。\n"
-    "以下仅供建档：月薪{salary}，身份证{number}。\n{hr}"
+    "以下仅供建档：年薪{salary}，身份证{number}。\n{hr}"
 )
 ROLES = ("信息技术支持", "行政专员")
-TASKS = ("开通账号", "制作工牌", "安排工位", "试用期谈话", "安全培训")
+TASKS = ("开通账号", "制作工牌", "安排工位", "开通门禁", "预约安全培训")
 STARTS = (600, 630, 660, 840, 870, 900, 930, 960)
 """Minutes of the day at which the meeting may begin."""
 
@@ -98,7 +98,8 @@ def build(world: World) -> Plan:
     rng = world.rng
     start = world.workday(rng.randrange(5, 12))
     technical = rng.random() < 0.5
-    newcomer = world.person(role=rng.choice(("研发工程师", "算法工程师")) if technical else rng.choice(("采购专员", "市场专员")))
+    role = rng.choice(("研发工程师", "算法工程师") if technical else ("采购专员", "市场专员"))
+    newcomer = world.person(role=role, department="工程部" if technical else f"{role[:2]}部")
     department = newcomer.department
     manager, planned = world.person(role="组长", department=department), world.person(role="组长", department=department)
     head = world.person(role="部门负责人", department=department)
@@ -207,10 +208,17 @@ def stock_up(world: World, technical: bool, days: int) -> tuple[bool, str, str]:
         offers.append(Offer(supplier.id, float(value), 1, 1))
     names = ("移动工作站", "轻薄笔记本") if technical else ("轻薄笔记本", "移动工作站")
     product = inventory.product(
-        f"{names[0]} {rng.randrange(5, 9)}代", category="电脑", quantity=safe + spare, safety_stock=safe, offers=tuple(offers)
+        f"{names[0]} {rng.randrange(5, 9)}代",
+        category="电脑",
+        quantity=safe + spare,
+        safety_stock=safe,
+        unit_cost=base,
+        offers=tuple(offers),
     )
-    inventory.product(f"{names[0]} 3代", category="电脑", quantity=safe + 12, safety_stock=safe, status="discontinued")
-    inventory.product(f"{names[1]} 6代", category="电脑", quantity=safe + 9, safety_stock=safe)
+    inventory.product(
+        f"{names[0]} 3代", category="电脑", quantity=safe + 12, safety_stock=safe, unit_cost=base, status="discontinued"
+    )
+    inventory.product(f"{names[1]} 6代", category="电脑", quantity=safe + 9, safety_stock=safe, unit_cost=base)
     inventory.noise(2)
     return spare > 0, product.id, firms[0].name
 
