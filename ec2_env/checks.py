@@ -674,3 +674,31 @@ class FileBecame:
 
 def _trimmed(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonWritten:
+    """A file that had to be written as one JSON object; earns (right - wrong) / expected fields, never below 0.
+
+    Attributes:
+        path: Where.
+        values: Expected value of each field; lists in their order. A field that is not named here is wrong.
+    """
+
+    path: str
+    values: Mapping[str, object]
+
+    def __call__(self, state: Grading) -> float:
+        for index, change in state.unclaimed():
+            if change.table == "file" and change.id == self.path and change.after is not None:
+                state.claimed.add(index)
+                try:
+                    given = msgspec.json.decode(change.after.content)
+                except (msgspec.DecodeError, RecursionError):
+                    return 0.0
+                if not isinstance(given, dict) or len(given) > 1000:
+                    return 0.0
+                right = sum(name in given and same(given[name], value) for name, value in self.values.items())
+                wrong = sum(name not in self.values or not same(given[name], self.values[name]) for name in given)
+                return max(0.0, (right - wrong) / len(self.values))
+        return 0.0
