@@ -1,8 +1,8 @@
 """Verify three complaints against books and CRM, and draft the answer to the most urgent valid one.
 
-One of them, mostly of a great customer, is not borne out by the books: a payment failed or belongs to another invoice, a refund has
-been posted, a contract ended a day before the invoice. The head's newest policy says what makes a complaint urgent, and to whom
-the draft goes; an older one says something else. What is at stake is what the books show, not what the mail claims.
+One of them, mostly of a great customer, is not borne out by the books: a payment failed or belongs to another invoice, a refund
+has been posted, a contract ended a day before the invoice. The head's newest policy says what makes a complaint urgent, and to
+whom the draft goes; an older one says something else. What is at stake is what the books show, not what the mail claims.
 """
 
 from __future__ import annotations
