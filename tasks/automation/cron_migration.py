@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -42,9 +43,8 @@ RULE = """1. 带标签“{tag}”的任务，只能在北京时间 {first}（含
 {exceptions}
 """
 TAGS = ("批处理", "夜间作业", "数据装载", "离线计算")
-NAMES = tuple(
-    "订单汇总 库存快照 价格同步 会员标签 报表生成 日志归集 退货统计 运单对账 搜索词表 渠道核算 门店排名 评价抽样 商品画像 备份校验 预算重算".split()
-)
+NAMES: tuple[str, ...] = ("订单汇总", "库存快照", "价格同步", "会员标签", "报表生成", "日志归集", "退货统计", "运单对账")
+NAMES += ("搜索词表", "渠道核算", "门店排名", "评价抽样", "商品画像", "备份校验", "预算重算")
 LEVELS = ("一级", "二级")
 DAY, AHEAD = 1440, 480
 """Minutes of a day, and by how many Beijing is ahead of UTC."""
@@ -86,7 +86,8 @@ def build(world: World) -> Plan:
     rng.shuffle(levels)
 
     def add(name: str, when: When, *tags: str, **more: Any) -> Job:
-        return world.scheduler.add(name, schedule=more.pop("schedule", None) or schedule_at(when), tags=tags, **more)
+        schedule = more.pop("schedule", None) or schedule_at(when)
+        return world.scheduler.add(name, schedule=schedule, tags=tags, last_run=before(world, schedule), **more)
 
     moving = []
     for index, (level, on) in enumerate(zip(levels, days, strict=True)):
@@ -99,7 +100,7 @@ def build(world: World) -> Plan:
         add(names[5 + index], (minute, rng.choice((None, weekly))), *((tag, "二级") if index < 2 else ("对外接口",)))
     near = window[0] - 5 if rng.random() < 0.5 else next(outside)
     monthly, locked = next(outside), next(outside)
-    when = schedule_at((monthly, None)).replace("* * *", f"{rng.randrange(1, 28)} * *")
+    when = schedule_at((monthly, None)).replace("* * *", f"{world.day(-1).day} * *")
     kept = [
         add(names[8], (near, None), tag, "一级"),
         add(names[9], (monthly, None), tag, "二级", schedule=when),
@@ -129,6 +130,15 @@ def build(world: World) -> Plan:
         ),
         solve=partial(solve, tag, world.today.isoformat()),
     )
+
+
+def before(world: World, schedule: str) -> datetime:
+    """Returns the last time that a daily or weekly job started, or yesterday's if it is monthly."""
+    minute, hour, *_, weekdays = schedule.split()
+    back = int(int(hour) >= 9)
+    while weekdays != "*" and str(world.day(-back).isoweekday() % 7) not in weekdays:
+        back += 1
+    return world.moment(-back, int(hour), int(minute))
 
 
 def _articles(world: World, tag: str, window: tuple[int, int], step: int, exceptions: Sequence[str]) -> None:
