@@ -205,7 +205,8 @@ def solve(host: str) -> Steps:
     visits: dict[str, str] = {}
     for row in before:
         badge = yield Step(action=ToolCall("get_submission", {"confirmation": row["confirmation"]}), skill="exploration")
-        visits[badge["values"]["visitor"]] = badge["values"]["date"]
+        if badge["values"]["date"] < day:
+            visits[badge["values"]["visitor"]] = badge["values"]["date"]
     lab = re.findall(r"for the roles (.+?);", rules["text"])[0].split(", ")
     refused = rule = ""
     for guest in guests:

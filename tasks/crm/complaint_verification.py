@@ -125,8 +125,6 @@ def build(world: World) -> Plan:
             states=[urgent.case],
             lines={"Case": urgent.case, "Amount": amount},
             avoids=[case.case for case in cases[1:]],
-            only=("money",),
-            allows=[amount],
         )
     )
     valid = {case.case: stakes[case.case] for case in cases if case.valid}
