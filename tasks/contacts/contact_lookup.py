@@ -72,7 +72,7 @@ def build(world: World) -> Plan:
     former = world.person(role=role(), department=earlier, like=bearer)
     alike = world.person(role=role(), department=home, like=homonym)
     outside = world.person(role=role(), department=home, like=bearer, firm=world.firm())
-    heir, *others = (world.person(role=role()) for _ in range(4))
+    heir, *others = (world.person(role=role(), department="财务部") for _ in range(4))
     asked = rng.sample(tuple(FIELDS), 2)
     wanted = heir if variant == 2 else right
 
@@ -98,7 +98,8 @@ def build(world: World) -> Plan:
         cards[person] = world.contacts.add(
             person, phone=phones[-1], home_address=home_address, birth_date=birth_date, notes=notes
         )
-    world.contacts.noise(3)
+    for _ in range(3):
+        world.contacts.add(world.person(department=rng.choice(("法务部", "客服部"))))
 
     _talk(world, event, other_event, (sound, hint, other_hint), (earlier, home), others)
     world.mail.receive(others[2], event, ROOM.format(event=event, office=rooms[1]), at=world.moment(-6))

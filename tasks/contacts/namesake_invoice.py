@@ -40,7 +40,9 @@ TEXTS = ("transfer", "paid by {payer}", "paid through our bookkeeper")
 def build(world: World) -> Plan:
     """Draws four namesake customers and their invoices; variants: tied by bank account, by person, by bookkeeper."""
     rng, variant, finance = world.rng, world.variant, world.finance
-    family = world.person().name.split()[1]
+    known = " ".join(account.name for account in world.crm.noise(3))
+    while (family := world.person().name.split()[1]) in known:
+        pass
     names = [f"{family} {tail}" for tail in rng.sample(TAILS, 4)]
     trading = [world.firm().name for _ in names]
     target, wrong, third, fourth = rng.sample(range(4), 4)
@@ -65,7 +67,6 @@ def build(world: World) -> Plan:
     world.contacts.noise(3)
     accounts = [_account(world, name, alias, iban) for name, alias, iban in zip(names, trading, ibans, strict=True)]
     world.crm.activity(accounts[before_at], "call", f"{payer.name} on the phone", days_ago=60, notes="About the next delivery.")
-    world.crm.noise(3)
 
     order = partial(_order, world)
     oldest = order(trading[target], -rng.randrange(70, 80), paid=1.0)
