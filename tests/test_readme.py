@@ -125,7 +125,7 @@ def test_files_that_the_pages_name_exist() -> None:
 def test_documents_that_the_code_names_exist() -> None:
     sources = [
         path
-        for folder in ("agents", "benchmarks", "ec2_env", "examples", "tasks", "training")
+        for folder in ("agents", "benchmarks", "ec2_env", "examples", "training")
         for path in ROOT.glob(f"{folder}/**/*.py")
     ]
     named = {name for path in sources for name in re.findall(r"\bdocs/\w+\.md\b", path.read_text(encoding="utf-8"))}
