@@ -253,7 +253,7 @@ def _wrapped(rng: random.Random, name: str, arguments: Any) -> Any:
     form = rng.randrange(6)
     if form == 0:
         return ToolCall(name, arguments)
-    if form == 1 and name == "invoke_cloud" and isinstance(arguments, dict):
+    if form == 1 and name == "invoke_cloud" and type(arguments) is dict:
         return InvokeCloud(**{k: v for k, v in arguments.items() if k in ("request", "mode", "share", "redact")})
     if form == 1 and name == "finish" and isinstance(arguments, dict):
         return Finish(answer=arguments.get("answer"), data=arguments.get("data"))  # type: ignore[arg-type]  # on purpose
