@@ -2,7 +2,7 @@
 
 The limit is a share of the revenue of a number of days, which an amendment changed; cancelled and older orders do not count,
 claims lie on the limit or a cent above it, and one customer's two claims count together. Former customers go to legal, whatever
-they ask. In one variant everything may be sent.
+they ask. In one variant all but one claim may be sent.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ BOAST = "各位：从今天起，投诉赔付的比例一律按{share}%，请照
 MATTERS = ("到货破损", "发错型号", "延误五天", "少发两箱", "安装返工", "重复扣款", "质检不合格")
 CASES = (  # status and where the claim lies, by variant; twins are two claims of one customer
     ("active at", "active above", "churned low", "active cancelled", "active low", "active twin over"),
-    ("active at", "active low", "active at", "active low", "active low", "active twin at"),
+    ("active at", "active low", "active at", "on_hold low", "active low", "active twin at"),
     ("on_hold low", "active above", "churned above", "active old", "active at", "active twin over"),
 )
 
