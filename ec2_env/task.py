@@ -35,6 +35,7 @@ class Step:
         difficulty: How hard the step is beside an average one, in logits; 0 is average, above 0 is harder.
         reasons: Kinds of sensitive values that have to be compared, summed or matched here: a placeholder does not serve.
         slips: Plausible wrong ways, likeliest first. A weaker model takes one of these.
+        refused: Whether the tool refuses this call: the solution finds out by trying, and goes on from the error.
     """
 
     action: ToolCall | Finish
@@ -42,6 +43,7 @@ class Step:
     difficulty: float = 0.0
     reasons: tuple[str, ...] = ()
     slips: tuple[Slip, ...] = ()
+    refused: bool = False
 
 
 Steps: TypeAlias = Generator[Step, Any, None]

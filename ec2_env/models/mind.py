@@ -133,7 +133,8 @@ class Mind:
         if self.queue:
             return
         if self.awaiting == "advance":
-            if record.ok:
+            step = self._walker().step
+            if record.ok or (step is not None and step.refused):
                 self._walker().advance(record.value)
                 self.attempts = 0
                 self.advised = max(0, self.advised - 1)

@@ -98,23 +98,22 @@ class Tracker:
         """Takes in the calls made since the last update and passes the steps that they did."""
         records = progress.records
         for index in range(self._read, len(records)):
-            if records[index].ok:
-                self._by_key[records[index].key] = (*self._by_key.get(records[index].key, ()), index)
+            self._by_key[records[index].key] = (*self._by_key.get(records[index].key, ()), index)
         if self._read < len(records):
             self._read = len(records)
             self._pass_done(progress)
 
     def _pass_done(self, progress: Progress) -> None:
         while (step := self.walker.step) is not None and not isinstance(step.action, Finish):
-            index = self._record_of(step.action, progress)
+            index = self._record_of(step.action, step.refused, progress)
             if index is None:
                 return
             self.walker.advance(progress.records[index].value)
 
-    def _record_of(self, action: ToolCall, progress: Progress) -> int | None:
-        """Returns the position of the record that shows a call as done, or None."""
-        key = action_text(action)
-        indices, records = self._by_key.get(key, ()), progress.records
+    def _record_of(self, action: ToolCall, refused: bool, progress: Progress) -> int | None:
+        """Returns the position of the record that shows a call as done (or, if so it should be, as refused), or None."""
+        key, records = action_text(action), progress.records
+        indices = [index for index in self._by_key.get(key, ()) if records[index].ok is not refused]
         if not indices:
             return None
         index = next((i for i in indices if i > self._last_write), None)
@@ -126,5 +125,5 @@ class Tracker:
             return index if now.value == records[index].value else None
         if records[index].wrote:
             self._last_write = index
-            self._by_key[key] = tuple(i for i in indices if i != index)
+            self._by_key[key] = tuple(i for i in self._by_key[key] if i != index)
         return index

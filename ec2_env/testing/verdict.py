@@ -76,9 +76,11 @@ def _problems(episode: Episode) -> Iterator[str]:
     done = play(episode)
     if done.grade.completion != 1.0:
         yield f"the solution scores {done.grade.completion}, expected 1.0; mend the solution or the checks: {done.grade}"
-    failed = [result.text for result in done.results if not result.ok]
-    if failed:
-        yield f"a call of the solution fails; mend it: {failed[0][:200]}"
+    for step, result in zip(steps_of(episode), done.results, strict=False):
+        if not result.ok and not step.refused:
+            yield f"a call of the solution fails; mend it, or declare the step refused=True: {result.text[:200]}"
+        elif result.ok and step.refused:
+            yield f"a step that is declared refused=True succeeds; leave that out: {action_text(step.action)[:200]}"
     for value in unseen_values(episode):
         yield f"the solution uses a value that no tool showed; find it with a read first: {value}"
     for mutant in mutants(episode):
