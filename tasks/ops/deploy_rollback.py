@@ -150,9 +150,11 @@ def build(world: World) -> Plan:
 
 def _mended(repo: str, branch: str, expected: Mapping[str, str | None], workspace: Workspace, change: Change) -> bool:
     """Says whether a push made the region's branch hold what it has to."""
-    head = remote_heads(workspace, workspace.get("repo", repo)).get(f"origin/{branch}", "")
+    if change.table != "push":
+        return False
+    head = remote_heads(workspace, workspace.get("repo", repo))[f"origin/{branch}"]
     tree = dict(workspace.get("commit", head).tree)
-    return change.table == "push" and all(tree.get(path) == text for path, text in expected.items())
+    return all(tree.get(path) == text for path, text in expected.items())
 
 
 def _recover(job_id: str, workspace: Workspace) -> None:

@@ -207,9 +207,11 @@ def solve(today: date) -> Steps:
     for index, code in enumerate(runs):
         follower = next((a for a, b in needs if b == code and a in runs), None)
         slips: list[tuple[ToolCall, ...]] = [(call(follower), call(code))] if follower else []
-        slips += [(call(code), call([*blocked, *waiting][index]))] if index < len(blocked) + len(waiting) else []
+        slips += [(call(code), call([*blocked, *waiting][index]))] if index < 2 else []
         slips += [(call(code), call(done))] if index == 0 else []
-        yield Step(action=call(code), skill="planning" if follower else "policy", difficulty=0.4, slips=(*slips, SKIP))
+        yield Step(
+            action=call(code), skill="planning" if follower else "policy", difficulty=-0.3 if index else 0.5, slips=(*slips, SKIP)
+        )
     data = {"ran": runs, "stopped": stopped, "waiting": waiting}
     all_stopped = {**data, "stopped": {**stopped, **dict.fromkeys(waiting, "hold")}, "waiting": []}
     slip = Finish(answer="", data=all_stopped)
