@@ -146,7 +146,8 @@ def build(world: World) -> Plan:
             Slot("gap", "our price less theirs, a number", "我方价格减对方价格，数字"),
         ),
         checks=(
-            Check("draft_saved", 0.7, drafted),
+            Check("draft_saved", 0.25, drafted),
+            Check("every_figure_right", 0.45, gated(lambda state: 1.0, drafted)),
             Check("stale", 0.15, gated(ReportedSet("stale", stale), mostly(drafted))),
             Check("gap", 0.15, gated(Reported("gap", listed - theirs["价格"]), mostly(drafted))),
         ),
