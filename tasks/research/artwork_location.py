@@ -56,7 +56,7 @@ def build(world: World) -> Plan:
     number, *numbers = (f"{rng.choice('甲乙丙丁')}{n}" for n in rng.sample(range(1000, 9999), 3))
     silk, paper = f"绢本{rng.choice(('设色', '水墨'))}", "纸本设色"
     base = "https://huazhi.example"
-    keeper = moved if rng.random() < 0.6 else home
+    keeper = moved if rng.random() < 0.8 else home
     state = (
         f"自{world.day(-rng.randrange(300, 900))}起并入{moved}，藏品随之移交，馆名不再使用。" if keeper != home else "常年开放。"
     )
@@ -107,8 +107,8 @@ def build(world: World) -> Plan:
             ),
         ),
         checks=(
-            Check("number", 0.2, told),
-            Check("place", 0.4, gated(Reported("place", stay.place), told)),
+            Check("number", 0.1, told),
+            Check("place", 0.5, gated(Reported("place", stay.place), told)),
             Check("owner", 0.2, gated(Reported("owner", stay.owner), told)),
             Check("until", 0.2, gated(Reported("until", stay.until), told, Reported("place", stay.place))),
         ),
