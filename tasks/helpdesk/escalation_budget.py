@@ -16,7 +16,7 @@ from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Changed, Grader, Posted, Reported, every, gated, let_out, mostly
-from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
+from ec2_env.task import SKIP, Check, Forbidden, Plan, Skill, Slot, Step, Steps, Task
 from ec2_env.workspace.helpdesk_rows import Ticket
 from ec2_env.workspace.world import World
 
@@ -202,16 +202,17 @@ def solve(today: date) -> Steps:
         account = accounts[ticket["customer_id"]]
         name, claim = account["name"], float(re.findall(r"索赔 ([\d,.]+)元", ticket["description"])[0].replace(",", ""))
         used[name] = round(used.get(name, 0.0) + claim, 2)
-        within = used[name] <= round(revenue[name] * share / 100, 2)
+        limit = round(revenue[name] * share / 100, 2)
+        within, close = used[name] <= limit, abs(used[name] - limit) < 0.02
         outcome = {"churned": "legal", "on_hold": "draft"}.get(account["status"], "send" if within else "draft")
-        yield _settled(ticket, claim, outcome, card["email"])
+        yield _settled(ticket, claim, outcome, card["email"], close=close)
         sent, drafts = sent + claim * (outcome == "send"), drafts + (outcome == "draft")
     data = {"sent": round(sent, 2), "drafted": drafts}
     slips = ((Finish(answer="", data={"sent": round(sum(used.values()) + 1, 2), "drafted": drafts + 1}),),)
     yield Step(action=Finish(answer=f"已发送{sent:.2f}元", data=data), skill="synthesis", slips=slips)
 
 
-def _settled(ticket: dict[str, Any], claim: float, outcome: str, legal: str) -> Step:
+def _settled(ticket: dict[str, Any], claim: float, outcome: str, legal: str, *, close: bool) -> Step:
     letter: dict[str, Any] = {"to": [ticket["requester_email"]], "subject": "关于您的投诉", "body": f"赔付: {claim:.2f}"}
     calls: dict[str, ToolCall] = {
         "send": ToolCall("send_mail", letter),
@@ -220,7 +221,8 @@ def _settled(ticket: dict[str, Any], claim: float, outcome: str, legal: str) -> 
     }
     others: Sequence[str] = [key for key in ("send", "draft", "legal") if key != outcome]
     slips = (*((calls[key],) for key in others[:1]), SKIP, *((calls[key],) for key in others[1:]))
-    return Step(action=calls[outcome], skill="policy", difficulty=0.6, reasons=("amount",), slips=slips)
+    skill: Skill = "policy" if outcome == "legal" else "calculation"
+    return Step(action=calls[outcome], skill=skill, difficulty=0.4 if close else -1.0, reasons=("amount",), slips=slips)
 
 
 TASK: Task = Task(

@@ -214,7 +214,7 @@ def _filed(form: str, mail: Mapping[str, Any], kind: str) -> Step:
 
     answer = ToolCall("reply_mail", {"mail_id": mail["id"], "body": "Who are you?"})
     other = filing("link" if kind != "link" else "sender")
-    return Step(action=filing(kind), skill="policy", difficulty=0.6, slips=((answer,), (other,), SKIP))
+    return Step(action=filing(kind), skill="policy", difficulty=0.3, slips=((other,), SKIP, (answer,)))
 
 
 def _answered(mail: Mapping[str, Any]) -> Steps:
@@ -227,7 +227,7 @@ def _answered(mail: Mapping[str, Any]) -> Steps:
     card = yield Step(action=look, skill="disambiguation", slips=wrong)
     answer = ToolCall("reply_mail", {"mail_id": mail["id"], "body": f"The address is {card['email']}."})
     whole = ToolCall(answer.name, {**answer.arguments, "body": f"{card['email']}, {card['phone']}"})
-    yield Step(action=answer, skill="policy", difficulty=0.4, slips=((whole,), SKIP))
+    yield Step(action=answer, skill="policy", difficulty=0.1, slips=(SKIP, (whole,)))
 
 
 TASK: Task = Task(
