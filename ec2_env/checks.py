@@ -94,7 +94,7 @@ class Posted:
         for label, value in self.lines.items():
             found = labeled(text, label)
             right += len(found) == 1 and same(found[0].removesuffix("%") if isinstance(value, float) else found[0], value)
-        return 0.0 if self.states and not share else (share * len(self.states) + right) / parts
+        return 0.0 if (self.states or self.avoids) and not share else (share * len(self.states) + right) / parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +240,8 @@ class ReportedSet:
         expected = {canonical(value) for value in self.values}
         found = {canonical(value) for value in given}
         repeats = len(given) - len(found)
+        if not expected:
+            return float(not given)
         return max(0.0, (len(found & expected) - len(found - expected) - repeats) / len(expected))
 
 
@@ -255,6 +257,8 @@ class ReportedMap:
         if not isinstance(given, dict) or len(given) > 1000:
             return 0.0
         expected = {canonical(name): value for name, value in self.values.items()}
+        if not expected:
+            return float(not given)
         right = sum(1 for name, value in given.items() if canonical(name) in expected and same(value, expected[canonical(name)]))
         return max(0.0, (right - (len(given) - right)) / len(expected))
 

@@ -213,6 +213,24 @@ def test_listing_everything_earns_nothing(found: object, share: float) -> None:
     assert checks.ReportedSet("a", ("x", "y"))(reported(a=found)) == share
 
 
+def test_an_empty_list_or_mapping_is_right_where_nothing_was_to_be_found() -> None:
+    for block, nothing, something in (
+        (checks.ReportedSet("a", ()), [], ["x"]),
+        (checks.ReportedMap("a", {}), {}, {"x": 1}),
+    ):
+        assert block(reported(a=nothing)) == 1.0
+        assert block(reported(a=something)) == 0.0
+        assert block(reported()) == 0.0
+
+
+def test_a_look_alike_spoils_a_mail_that_has_only_labeled_facts(office: Workspace) -> None:
+    block = checks.Posted(to=["a@x.example"], lines={"Total": 7}, avoids=["rival"])
+    for body, share in (("Total: 7", 1.0), ("Total: 7\nrival", 0.0)):
+        workspace = office.fork()
+        workspace.put("mail", mail("mail-10001", body=body))
+        assert block(Grading(workspace, None)) == share
+
+
 @pytest.mark.parametrize(
     ("found", "share"), [({"X": 1, "y": "2"}, 1.0), ({"x": 1}, 0.5), ({"x": 1, "y": 3}, 0.0), ([], 0.0), ({}, 0.0)]
 )
