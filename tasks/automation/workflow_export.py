@@ -83,12 +83,11 @@ def build(world: World) -> Plan:
             given[source][setting] = drawn.pop()
         spare[setting] = drawn
     order_of = ["runbook", "spec"] if order[0] == RUNBOOK else ["spec", "runbook"]
-    settings = list(POOLS)
+    disputed, *settings = rng.sample(list(POOLS), len(POOLS))
     for source, count in ((order_of[0], 4), (order_of[1], 2)):
         for setting in rng.sample(settings, count):
             del given[source][setting]
-    for setting in rng.sample([s for s in settings if all(s in given[name] for name in order_of)], 1):
-        del given["defaults"][setting]
+    del given["defaults"][disputed]
 
     changed = rng.sample(settings, 5)
     late, early = sorted(rng.sample(range(4, 40), 2))
