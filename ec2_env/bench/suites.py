@@ -44,6 +44,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         tasks: Names of tasks. Empty for all of `domains`.
         domains: Names of task folders.
         languages: Languages to play; a task without one of them is left out there.
+        primary: Whether each task is played in its first language only, if that is one of `languages`.
         split: Which phrasings and draws.
         seeds: Number of instances of each task and language.
         trials: Times that each instance is played.
@@ -58,6 +59,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     tasks: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     languages: tuple[Language, ...] = ("en", "zh")
+    primary: bool = False
     split: Split = "test"
     seeds: int = 4
     trials: int = 3
@@ -80,7 +82,10 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise UnknownName("domain", domain, task_domains())
             names |= set(task_domains()[domain])
         found = tuple(
-            (name, language) for name in sorted(names) for language in tasks.get(name).languages if language in self.languages
+            (name, language)
+            for name in sorted(names)
+            for language in tasks.get(name).languages[: 1 if self.primary else None]
+            if language in self.languages
         )
         if not found:
             raise ConfigurationError(f"no task of the suite has a language of {', '.join(self.languages) or 'an empty list'}")
