@@ -29,7 +29,7 @@ PHRASINGS = {
         "calendar, nothing else. {rules}",
         "{conference} is on {first} and {second}. Which {track} sessions can I attend with a {badge} badge? Enter exactly those "
         "into my calendar. {rules}",
-        "Fill my calendar with the {track} sessions of {conference}, {first} and {second}, that fit; my badge is {badge}. {rules}",
+        "Fill my calendar with the {track} sessions of {conference}, {first} and {second}, that fit; badge: {badge}. {rules}",
         "With my {badge} badge for {conference} ({first}, {second}), add the {track} sessions that are possible to my calendar. "
         "{rules}",
     )
@@ -37,8 +37,8 @@ PHRASINGS = {
 RULES = (
     "The title is the code of the session, the location its room. What is in my calendar stays, but entries that begin with "
     "Tentative may be overlapped. I need {margin} minutes to travel before and after an event at the office; calls I take where "
-    "I am. If sessions clash, the one that starts first wins. If a session is in my calendar already, correct its entry, or delete "
-    "it if I cannot attend, instead of adding another."
+    "I am. If sessions clash, the one that starts first wins. If a session is in my calendar already, correct its entry, or "
+    "delete it if I cannot attend, instead of adding another."
 )
 GUIDE = (
     "Badges: Day admits to talks; Full admits to talks and workshops. Tutorials need a ticket of their own.\n"
