@@ -124,9 +124,7 @@ def test_files_that_the_pages_name_exist() -> None:
 
 def test_documents_that_the_code_names_exist() -> None:
     sources = [
-        path
-        for folder in ("agents", "benchmarks", "ec2_env", "examples", "training")
-        for path in ROOT.glob(f"{folder}/**/*.py")
+        path for folder in ("agents", "benchmarks", "ec2_env", "examples", "training") for path in ROOT.glob(f"{folder}/**/*.py")
     ]
     named = {name for path in sources for name in re.findall(r"\bdocs/\w+\.md\b", path.read_text(encoding="utf-8"))}
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

@@ -145,7 +145,7 @@ def unseen_values(episode: Episode) -> list[str]:
             step = solution.send(value)
         except StopIteration:
             return problems
-        text = action_text(step.action)
+        text = action_text(step.action).replace("\\n", " ")
         for token in [*EMAIL.findall(text), *ID.findall(text), *PATH.findall(text)]:
             if not any(token in shown for shown in known):
                 problems.append(f"{token} in {text[:120]}")
