@@ -319,4 +319,5 @@ TASK: Task = Task(
     ),
     build=build,
     variants=4,
+    max_steps=60,
 )
