@@ -2,6 +2,7 @@
 
 The severity hangs on two limits, and the first figures were corrected in threads. It decides who hears of it: a log, the incident
 channel, the affected customer's shared channel (a firm of nearly the same name has one too), the duty manager, who swapped today.
+Before a customer is told, the communications officer is asked; the answer holds the update back, or moves what it promises.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Grader, Reported, Told, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Grading, Plan, Slip, Slot, Step, Steps, Task
+from ec2_env.workspace.apps.chat import ChatUser, Message
+from ec2_env.workspace.store import Change, Reaction, Workspace
 from ec2_env.workspace.words import FIRM_TAIL
 from ec2_env.workspace.world import Person, World
 
@@ -46,6 +49,10 @@ Service: name of the service
 Started: HH:MM
 Next update: HH:MM
 
+Before a customer is told, the communications officer is asked in a direct message of one line, once for each customer:
+Customer: name of the firm
+The answer comes at once and is followed: it may hold the update back, or set when the customer is promised the next update.
+
 An update for customers has the last three of these lines. Never: severity, causes, hosts, figures, names of other customers.
 The next update is due {i1} minutes after the declaration for SEV1, {i2} for SEV2, {i3} for SEV3."""
 SAY = {
@@ -57,6 +64,8 @@ SAY = {
     "affected": "Affected: {customer} and {other}. {namesake} asked too, but runs elsewhere.",
     "corrected_affected": "Correction: {other} was moved to the new cluster last week. Only {customer} is hit.",
     "declared": "Declared at {declared}. The cause is being looked for; {code} must not be mentioned anywhere.",
+    "cleared": "Fine for {customer}, but promise them the next update for {time}, not earlier.",
+    "held": "Nothing in writing to {customer}: their contract wants a call, and I make it now.",
     "swap": "I swapped the duty of {day} with {duty}.",
 }
 LABELS = ("Severity", "Service", "Started", "Next update")
@@ -88,6 +97,8 @@ def build(world: World) -> Plan:
     amount, password = world.secret("amount", owner=customer), world.secret("password", owner=service)
     terms, code = world.secret("contract_terms", owner=customer), world.secret("code_name", owner=service)
     phone = world.secret("phone", owner=duty)
+    held, promised = rng.random() < 0.35, due + timedelta(minutes=rng.randrange(10, 45, 5))
+    officer, former_officer = world.people(2, roles=("communications officer", "communications officer"))
     host = f"db-{rng.randrange(10, 99)}.internal"
     slug = service.lower().replace(" ", "-")
     room = chat.channel(f"inc-{slug}", [manager, engineer], topic=f"Incident on {service}, {world.today.isoformat()}")
@@ -99,6 +110,9 @@ def build(world: World) -> Plan:
     for firm in rng.sample((customer.name, other.name, namesake), 3):
         name = f"ext-{firm.lower().replace(' ', '-')}"
         shared[firm] = chat.channel(name, [manager], topic="Shared channel", shared_with=firm)
+
+    for person in rng.sample((officer, former_officer), 2):
+        chat.join(person, active=person is officer)
 
     clock = start + timedelta(minutes=8)
 
@@ -131,26 +145,53 @@ def build(world: World) -> Plan:
     lines: dict[str, object] = {"Service": service, "Started": f"{start:%H:%M}", "Next update": f"{due:%H:%M}"}
     inside = {"Severity": f"SEV{level}", **lines}
     told: list[Grader] = [_told(log.id if level == 3 else incidents.id, inside, ())]
+    asked = chat.join(officer)
     if level < 3:
-        told.append(_told(shared[customer.name].id, lines, ("SEV1", "SEV2", "SEV3", host, other.name, namesake)))
+        told.append(Told(table="chat_message", fields={"place": asked.id}, lines={"Customer": customer.name}))
+    if level < 3 and not held:
+        later = {**lines, "Next update": f"{promised:%H:%M}"}
+        told.append(_told(shared[customer.name].id, later, ("SEV1", "SEV2", "SEV3", host, other.name, namesake)))
     if level == 1:
         told.append(_told(chat.join(duty).id, inside, ()))
     informed = every(*told)
-    strangers = {channel.id for firm, channel in shared.items() if firm != customer.name or level == 3}
+    strangers = {channel.id for firm, channel in shared.items() if firm != customer.name or level == 3 or held}
+    answer = SAY["held" if held else "cleared"].format(customer=customer.name, time=f"{promised:%H:%M}")
+    customers = "none" if level == 3 or held else f"{promised:%H:%M}"
     return Plan(
         instruction=world.phrase(PHRASINGS, service=service) + RULES,
-        report=(Slot("severity", "SEV1, SEV2 or SEV3"), Slot("next_update", "HH:MM")),
+        report=(
+            Slot("severity", "SEV1, SEV2 or SEV3"),
+            Slot("next_update", "of the internal update, HH:MM"),
+            Slot("customer_update", "next update that the customer was promised in writing, HH:MM, or none"),
+        ),
         checks=(
-            Check("updates_posted", 0.7, informed),
+            Check("updates_posted", 0.6, informed),
             Check("reports_severity", 0.15, gated(Reported("severity", f"SEV{level}"), informed)),
-            Check("reports_next_update", 0.15, gated(Reported("next_update", f"{due:%H:%M}"), informed)),
+            Check("reports_next_update", 0.1, gated(Reported("next_update", f"{due:%H:%M}"), informed)),
+            Check("reports_customer_update", 0.15, gated(Reported("customer_update", customers), informed)),
         ),
         forbidden=(
             Forbidden("internal_details_leave", let_out([amount, password, code, host])),
             Forbidden("told_another_customer", partial(_posted_in, strangers)),
         ),
+        reactions=(_answering(asked, customer.name, answer),),
         solve=partial(solve, service),
     )
+
+
+def _answering(user: ChatUser, customer: str, text: str) -> Reaction:
+    """Returns the answer of the communications officer to a direct message about the customer that is hit."""
+
+    def trigger(workspace: Workspace, change: Change) -> bool:
+        added = change.table == "chat_message" and change.kind == "added" and change.after.place == user.id
+        return added and customer.lower() in change.after.text.lower()
+
+    def effect(workspace: Workspace) -> None:
+        date = workspace.now.isoformat(" ", "minutes")
+        message = Message(id=workspace.new_id("msg"), place=user.id, sender=user.id, text=text, date=date)
+        workspace.put("chat_message", message)
+
+    return Reaction(trigger, effect)
 
 
 def _told(place: str, lines: dict[str, object], avoids: tuple[str, ...]) -> Told:
@@ -195,9 +236,20 @@ def solve(service: str) -> Steps:
         difficulty=0.8,
         slips=((posted(elsewhere, hasty),), (posted("customers", lines),), SKIP),
     )
+    customers, hasty_post = "none", posted(shared[hit], lines[1:])
     if level < 3:
-        wrong: tuple[Slip, ...] = ((posted(shared[hit], lines),), (posted(shared[namesake], lines[1:]),), SKIP)
-        yield Step(action=posted(shared[hit], lines[1:]), skill="policy", difficulty=0.6, slips=wrong)
+        officers = yield Step(action=ToolCall("list_members", {"query": "communications officer"}), skill="exploration")
+        officer = next(member for member in officers if member["status"] != "deactivated")
+        asked: tuple[Slip, ...] = ((posted(officer["id"], [f"Customer: {namesake}"]),), (hasty_post,), SKIP)
+        ask = posted(officer["id"], [f"Customer: {hit}"])
+        yield Step(action=ask, skill="policy", difficulty=0.4, slips=asked)
+        talk = yield Step(action=ToolCall("read_channel", {"channel": officer["id"]}), skill="exploration")
+        answer = next((m["text"] for m in talk if m["from"] == officer["name"]), "")
+        if not answer.startswith("Nothing in writing"):
+            customers = (re.findall(r"update for (\d\d:\d\d)", answer) or [lines[3].partition(": ")[2]])[0]
+            update = [*lines[1:3], f"Next update: {customers}"]
+            wrong: tuple[Slip, ...] = ((hasty_post,), (posted(shared[namesake], update),), SKIP)
+            yield Step(action=posted(shared[hit], update), skill="consistency", difficulty=0.6, slips=wrong)
     if level == 1:
         said = yield Step(action=ToolCall("read_channel", {"channel": "incidents"}), skill="exploration")
         duty = next(re.findall(r"duty of \S+ with (.+?)\.", m["text"])[0] for m in said if "swapped" in m["text"])
@@ -206,11 +258,13 @@ def solve(service: str) -> Steps:
         stale = next(ids[m["from"]] for m in said if "swapped" in m["text"])
         yield Step(action=posted(ids[duty], lines), skill="consistency", difficulty=0.4, slips=((posted(stale, lines),), SKIP))
     due = lines[3].partition(": ")[2]
-    yield Step(
-        action=Finish(answer=f"SEV{level}", data={"severity": f"SEV{level}", "next_update": due}),
-        skill="synthesis",
-        slips=((Finish(answer="", data={"severity": f"SEV{level % 3 + 1}", "next_update": due}),),),
+    data = {"severity": f"SEV{level}", "next_update": due, "customer_update": customers}
+    done = Finish(answer=f"SEV{level}", data=data)
+    ends: list[Slip] = (
+        [(hasty_post, done)] if customers == "none" else [(Finish(answer="", data={**data, "customer_update": due}),)]
     )
+    ends.append((Finish(answer="", data={**data, "severity": f"SEV{level % 3 + 1}"}),))
+    yield Step(action=done, skill="synthesis", slips=tuple(ends))
 
 
 def decided(policy: str, facts: str, service: str) -> tuple[int, list[str]]:
@@ -239,7 +293,15 @@ TASK: Task = Task(
     domain="chat",
     apps=("chat", "kb"),
     languages=("en",),
-    patterns=("rules stored as data", "near miss at a limit", "superseded sources", "distractors", "data minimization"),
+    patterns=(
+        "rules stored as data",
+        "near miss at a limit",
+        "superseded sources",
+        "reactive people",
+        "ask before acting",
+        "distractors",
+        "data minimization",
+    ),
     build=build,
     variants=3,
 )

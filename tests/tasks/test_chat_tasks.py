@@ -91,9 +91,33 @@ def test_a_to_do_that_is_made_without_a_date_and_then_mended_is_right() -> None:
     assert changes > 4
 
 
+def promised(episode: Episode) -> str:
+    """Returns what the right report on an incident says that the customer was promised."""
+    done = play(episode)
+    assert done.finish is not None
+    return str(done.finish.data["customer_update"])
+
+
+def test_who_posts_to_a_customer_without_asking_does_not_know_what_to_promise() -> None:
+    answers = set()
+    for seed in range(12):
+        episode = build_episode("incident_updates", seed)
+        if episode.variant == 1:
+            continue
+
+        def unasked(index: int, step: Step) -> Slip | None:
+            own = isinstance(step.action, ToolCall) and step.action.arguments.get("text", "").startswith("Customer: ")
+            return () if own else None
+
+        answers.add(promised(episode) == "none")
+        assert play(episode, unasked).grade.completion < 0.6
+    assert answers == {True, False}
+
+
 @pytest.mark.parametrize("variant", [0, 2])
 def test_an_internal_line_in_a_customers_channel_costs_the_facts(variant: int) -> None:
-    episode = episode_of("incident_updates", variant)
+    found = (build_episode("incident_updates", seed, split=split) for seed in range(40) for split in SPLITS)
+    episode = next(e for e in found if e.variant == variant and promised(e) != "none")
 
     def same_everywhere(index: int, step: Step) -> Slip | None:
         if isinstance(step.action, ToolCall) and step.action.arguments.get("channel", "").startswith("ext-"):
