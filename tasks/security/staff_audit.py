@@ -57,10 +57,11 @@ NOTES = {"dept": "部门代码，见 departments", "kind": "正式、实习或�
 
 
 def build(world: World) -> Plan:
-    """Draws departments around the least size; variants: one too small, none, two, one with the next exactly at the limit."""
+    """Draws departments around the least size; variants: one too small, none, two or more, one with another at the limit."""
     rng = world.rng
     least = rng.choice((3, 4))
-    extra = ((-1, 1, 2, 2, 3), (0, 1, 1, 2, 2), (-1, 1 - least, 0, 1, 2), (-1, 0, 1, 2, 2))[world.variant]
+    third = rng.choice((-1, 0))
+    extra = ((-1, 1, 2, 2, 3), (0, 1, 1, 2, 2), (-1, 1 - least, third, 1, 2), (-1, 0, 1, 2, 2))[world.variant]
     names = rng.sample(DEPARTMENTS, 6)
     sizes = dict(zip(names[:5], rng.sample([least + more for more in extra], 5), strict=True))
     cutoff = world.today.replace(day=1) - timedelta(days=1)
