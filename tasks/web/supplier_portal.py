@@ -1,14 +1,14 @@
 """Confirm delivery dates on a customer's portal.
 
-A date is made of the plan (or a later mail), the working days of transit to the order's site, and the customer's dock calendar:
-what falls on a closed day is refused. The portal's rules say what to do then (the next open day, the last one before, or a mail
-instead), and when an order counts as late. Only the orders that the buyer asked for are to be confirmed.
+A date is made of the plan (or a later mail) and the working days of transit to the order's site. One of the dates falls into days
+on which the docks are closed: nobody but the form says so, when it refuses the date, and what it says is what to do then (a day
+after, a day before, or a mail instead). Only the orders that the buyer asked for are to be confirmed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from functools import partial
 
@@ -29,10 +29,11 @@ PHRASINGS = {
     )
 }
 CLOSED = (
-    "take the next open working day",
-    "take the last open working day before it",
-    'submit nothing for that order, and mail the buyer two lines instead: "Order: <number>" and "Date: <that closed day>"',
+    "give the first working day after that",
+    "give the last working day before that",
+    'submit nothing for this order and mail the buyer two lines instead, "Order: <number>" and "Date: <first working day after>"',
 )
+REFUSED = "the docks are closed from {first} to {last}; {then}"
 SITES = ("Northgate", "Harborside", "Millfield", "Eastpark")
 
 
@@ -45,14 +46,17 @@ def build(world: World) -> Plan:
     transit = dict(zip(SITES, rng.sample(range(2, 9), 4), strict=True))
     sites = [rng.choice(SITES) for _ in orders]
     arrival = [world.workday(offset) for offset in rng.sample(range(14, 40), 5)]
-    moved = [later(day, -transit[site], ()) for day, site in zip(arrival, sites, strict=True)]
-    ready = [later(moved[0], rng.choice((-3, -2, 2, 3)), ()), *moved[1:]]
-    around = {arrival[1], later(arrival[1], 1, ()), *(later(arrival[1], n, ()) for n in rng.sample(range(3, 12), 3))}
-    closed = around - {arrival[0], arrival[2]}
+    moved = [later(day, -transit[site]) for day, site in zip(arrival, sites, strict=True)]
+    ready = [later(moved[0], rng.choice((-3, -2, 2, 3))), *moved[1:]]
+    reopens = later(arrival[1], 1 if later(arrival[1], 1) in (arrival[0], arrival[2]) else 2)
+    closed = {arrival[1]: (arrival[1], later(reopens, -1))}
+    closed |= {day: (day, day) for day in (later(arrival[1], n) for n in rng.sample(range(5, 14), 3)) if day not in arrival}
+    if later(reopens, -1) != arrival[1]:
+        closed[later(reopens, -1)] = closed[arrival[1]]
     dates = arrival.copy()
-    dates[1] = later(arrival[1], (1, -1, 0)[world.variant], closed)
+    dates[1] = later(arrival[1], -1) if world.variant == 1 else reopens
     first = rng.random() < 0.5
-    due = [later(arrival[0], -first, ()), arrival[1], later(arrival[2], first - 1, ()), *arrival[3:]]
+    due = [later(arrival[0], -first), arrival[1], later(arrival[2], first - 1), *arrival[3:]]
     late = [day > limit for day, limit in zip(dates, due, strict=False)]
     counts = rng.sample(range(40, 900), 5)
 
@@ -81,7 +85,7 @@ def build(world: World) -> Plan:
         f"hold: do not confirm it yet.\n{buyer.name}, {phone}",
         at=world.moment(-2),
     )
-    earlier = later(ready[0], rng.choice((-8, 8)), ())
+    earlier = later(ready[0], rng.choice((-8, 8)))
     news = "Order {} will be ready on {}."
     world.mail.receive(planner, f"Order {orders[0]}", news.format(orders[0], earlier.isoformat()), at=world.moment(-9))
     world.mail.receive(planner, f"Order {orders[0]}", news.format(orders[0], moved[0].isoformat()), at=world.moment(-1))
@@ -89,7 +93,11 @@ def build(world: World) -> Plan:
     world.mail.noise(3, mentioning=customer)
 
     rows = list(zip(orders, sites, counts, prices, strict=True))
-    form = _portal(world, customer, (user, password), rows, due, sorted(closed))
+    said = {
+        day: REFUSED.format(first=block[0].isoformat(), last=block[1].isoformat(), then=CLOSED[world.variant])
+        for day, block in closed.items()
+    }
+    form = _portal(world, customer, (user, password), rows, due, said)
     checks: list[Check] = []
     done = []
     for index, order in enumerate(orders[:3]):
@@ -101,7 +109,7 @@ def build(world: World) -> Plan:
         }
         confirmed: Submitted | Posted = Submitted(form=form, values=values, keys=("order", "date"))
         if index == 1 and world.variant == 2:
-            confirmed = Posted(to={buyer.email}, lines={"Order": order, "Date": arrival[1].isoformat()})
+            confirmed = Posted(to={buyer.email}, lines={"Order": order, "Date": reopens.isoformat()})
         done.append(confirmed)
         checks.append(Check(f"order_{index + 1}", 0.25, confirmed))
     told = {order: day.isoformat() for order, day in zip(orders, dates, strict=False)}
@@ -127,11 +135,11 @@ def _portal(
     login: tuple[str, str],
     orders: Sequence[tuple[str, str, int, str]],
     due: Sequence[date],
-    closed: Sequence[date],
+    closed: Mapping[date, str],
 ) -> str:
-    """Writes the portal behind its login and returns the address of the form for dates."""
+    """Writes the portal behind its login and returns the address of the form for dates; `closed` is what it says to them."""
     web, base = world.web, f"https://suppliers.{customer.domain}"
-    refused = tuple((day.isoformat(), "the dock is closed on that day, see our rules") for day in closed)
+    refused = tuple((day.isoformat(), text) for day, text in closed.items())
     numbers = tuple(order[0] for order in orders)
     fields = [
         Field(id="order", label="Order number", known=numbers, unknown="this order is not yours"),
@@ -141,19 +149,17 @@ def _portal(
         Field(id="remark", label="Remark", required=False),
     ]
     form = web.form(f"{base}/confirm", "Confirm a delivery date", fields, unique="order", prefix="receipt").id
-    links = [("Rules", f"{base}/rules"), ("Dock calendar", f"{base}/dock")]
+    links = [("Rules", f"{base}/rules")]
     for (number, site, count, price), limit in zip(orders, due, strict=True):
         text = f"Deliver to: {site}\nQuantity: {count}\nUnit price: {price}\nWanted by: {limit.isoformat()}"
         web.page(f"{base}/orders/{number}", f"Order {number}", text, indexed=False)
         links.append((f"Order {number}", f"{base}/orders/{number}"))
     text = (
-        "Give the day on which the goods arrive. Our docks work from Monday to Friday, except on the days of the dock calendar. "
-        f"If goods would arrive on a day of that calendar, {CLOSED[world.variant]}. The state is Late if the date that you give "
-        "is after the day by which the order is wanted."
+        "Give the day on which the goods arrive. Our docks work from Monday to Friday, with some closures. A date on which they "
+        "are closed is refused, with what applies to that closure. The state is Late if the date that you give is after the day "
+        "by which the order is wanted."
     )
     web.page(f"{base}/rules", "Rules for delivery dates", text, indexed=False)
-    days = "\n".join(f"{day.isoformat()}: closed" for day in closed)
-    web.page(f"{base}/dock", "Dock calendar", f"On these days the docks are closed:\n{days}", indexed=False)
     web.page(f"{base}/home", "Your orders", "All your open orders.", links=links, forms=(form,), indexed=False)
     entry = [Field(id="user", label="User"), Field(id="password", label="Password")]
     door = web.lookup(f"{base}/login", "Sign in", entry, {login: f"{base}/home"}, "401 Unauthorized: wrong user or password")
@@ -162,18 +168,18 @@ def _portal(
     return form
 
 
-def later(day: date, count: int, closed: Collection[date]) -> date:
-    """Returns the date `count` working days after (below 0: before) a day, skipping weekends and closed days."""
+def later(day: date, count: int) -> date:
+    """Returns the date `count` working days after (below 0: before) a day, skipping weekends."""
     step = 1 if count >= 0 else -1
     for _ in range(abs(count)):
         day += timedelta(days=step)
-        while day.weekday() >= 5 or day in closed:
+        while day.weekday() >= 5:
             day += timedelta(days=step)
     return day
 
 
 def solve(customer: str, buyer: str) -> Steps:
-    """Finds the wanted orders, the plan with its newest change, signs in, reads rules and orders, submits."""
+    """Finds the wanted orders, the plan with its newest change, signs in, submits, and does as a refusal says."""
     hits = yield Step(action=ToolCall("search_mail", {"query": buyer}), skill="planning")
     request = yield Step(action=ToolCall("read_mail", {"mail_id": hits[0]["id"]}), skill="exploration")
     wanted = re.findall(r"\d{6}", re.findall(r"confirm orders (.*?) in our", request["body"])[0])
@@ -205,42 +211,50 @@ def solve(customer: str, buyer: str) -> Steps:
     front = yield Step(action=ToolCall("open_page", {"url": found["results"][0]["url"]}), skill="exploration")
     home = yield Step(action=filing(front["forms"][0]["url"], {"user": user, "password": password}), skill="exploration")
     links = {link["text"]: link["url"] for link in home["links"]}
-    rules = yield Step(action=ToolCall("open_page", {"url": links["Rules"]}), skill="policy")
-    dock = yield Step(action=ToolCall("open_page", {"url": links["Dock calendar"]}), skill="exploration")
-    closed = {date.fromisoformat(day) for day in re.findall(r"(\S+): closed", dock["text"])}
-    shift = 1 if "next open" in rules["text"] else -1 if "last open" in rules["text"] else 0
+    yield Step(action=ToolCall("open_page", {"url": links["Rules"]}), skill="policy")
     form = home["forms"][0]["url"]
     given: dict[str, str] = {}
     slow: list[str] = []
     for order in wanted:
         page = yield Step(action=ToolCall("open_page", {"url": links[f"Order {order}"]}), skill="exploration")
         site, count, limit = re.findall(r"to: (\w+)\nQuantity: (\d+)\n.*\nWanted by: (\S+)", page["text"])[0]
-        raw = date.fromisoformat(ready[order])
-        arrives = later(raw, days[site], ())
-        day = later(arrives, shift, closed) if arrives in closed else arrives
-        state = "Late" if day.isoformat() > limit else "On time"
-        values = {"order": order, "date": day.isoformat(), "quantity": count, "state": state}
-        other = later(arrives, -shift or 1, closed) if arrives in closed else raw + timedelta(days=days[site])
-        other = other if other not in closed | {day} else later(day, 2, closed)
-        slips: list[Slip] = [(filing(form, {**values, "date": other.isoformat()}),)]
-        slips += [(filing(form, {**values, "state": "On time" if state == "Late" else "Late"}),), SKIP]
-        if day in closed:
-            body = f"Order: {order}\nDate: {day.isoformat()}"
-            call = ToolCall("send_mail", {"to": [request["from"]], "subject": f"Order {order}", "body": body})
-            yield Step(action=call, skill="policy", difficulty=0.9, slips=tuple(slips))
-            continue
-        given[order] = day.isoformat()
-        slow += [order] if state == "Late" else []
-        hold = (filing(form, values), filing(form, {**values, "order": held}))
-        yield Step(
-            action=filing(form, values),
-            skill="calculation",
-            difficulty=0.9 if arrives in closed else 0.4,
-            slips=(*slips, hold),
-        )
+        arrives = later(date.fromisoformat(ready[order]), days[site])
+        if order != wanted[1]:
+            by_calendar = date.fromisoformat(ready[order]) + timedelta(days=days[site])
+            other = by_calendar if by_calendar != arrives else later(arrives, 2)
+            call, swapped = dated(form, order, arrives, count, limit), dated(form, order, arrives, count, limit, wrong=True)
+            hold = (call, dated(form, held, arrives, count, limit))
+            slips: list[Slip] = [(dated(form, order, other, count, limit),), (swapped,), SKIP, hold]
+            yield Step(action=call, skill="calculation", difficulty=0.4, slips=tuple(slips))
+            given[order] = arrives.isoformat()
+        else:
+            hasty = (dated(form, order, later(arrives, -2), count, limit),)
+            refusal = yield Step(
+                action=dated(form, order, arrives, count, limit), skill="calculation", slips=(hasty,), refused=True
+            )
+            closure = re.findall(r"closed from (\S+) to (\S+); (.*)", refusal.get("error", ""))
+            first, last, then = closure[0] if closure else (arrives.isoformat(), arrives.isoformat(), "before")
+            before, after = later(date.fromisoformat(first), -1), later(date.fromisoformat(last), 1)
+            filed, unfiled = (
+                dated(form, order, day, count, limit) for day in ((before, after), (after, before))["after" in then]
+            )
+            body = f"Order: {order}\nDate: {after.isoformat()}"
+            mail = ToolCall("send_mail", {"to": [request["from"]], "subject": f"Order {order}", "body": body})
+            if "mail the buyer" in then:
+                yield Step(action=mail, skill="policy", difficulty=0.9, slips=((filed,), (unfiled,), SKIP))
+                continue
+            yield Step(action=filed, skill="consistency", difficulty=0.9, slips=((unfiled,), (mail,), SKIP))
+            given[order] = (after if "after" in then else before).isoformat()
+        slow += [order] if given[order] > limit else []
     data = {"dates": given, "late": slow}
     none = {**data, "late": [order for order in given if order not in slow]}
     yield Step(action=Finish(answer="Submitted.", data=data), skill="synthesis", slips=((Finish(answer="Done.", data=none),),))
+
+
+def dated(form: str, order: str, day: date, count: str, limit: str, wrong: bool = False) -> ToolCall:
+    """Returns the call that confirms a date, with the wrong state if so wanted."""
+    state = "Late" if (day.isoformat() > limit) is not wrong else "On time"
+    return filing(form, {"order": order, "date": day.isoformat(), "quantity": count, "state": state})
 
 
 def filing(form: str, values: dict[str, str]) -> ToolCall:
