@@ -96,3 +96,20 @@ class AccountExport(Row, frozen=True, kw_only=True):
     @property
     def reaches(self) -> tuple[str, ...]:
         return self.recipients
+
+
+INDUSTRIES = {
+    "en": ("logistics", "retail", "software", "food", "energy", "media", "health care", "education"),
+    "zh": ("物流", "零售", "软件", "食品", "能源", "传媒", "医疗", "教育"),
+}
+NOISE = {
+    "en": (
+        "Ashgrove Bakeries", "Brindle & Sons", "Copperfield Dental", "Dunmore Ferries", "Elderwood Schools", "Fernhill Optics",
+        "Gorse Garden Centres", "Hawthorn Cycles", "Inkwell Press", "Jackdaw Records", "Knoll Farm Dairy", "Linden Pharmacies",
+        "Mossbank Hotels", "Nettle Outdoor", "Orchard Lane Toys", "Peartree Insurance",
+    ),
+    "zh": (
+        "白桦烘焙", "春晓口腔", "翠谷渡轮", "朝阳学校", "鼎盛光学", "东湖园艺", "飞燕单车", "广文书局",
+        "和鸣唱片", "锦绣乳业", "康宁药房", "蓝湾酒店", "绿野户外", "南山玩具", "平安里保险", "青松画廊",
+    ),
+}  # fmt: skip

@@ -57,3 +57,28 @@ class TicketComment(Row, frozen=True, kw_only=True):
     @property
     def reaches(self) -> tuple[str, ...]:
         return (TEAM, self.to) if self.to else (TEAM,)
+
+
+USUAL: tuple[Status, ...] = ("solved", "closed", "closed", "pending")
+NOISE = {
+    "en": (
+        ("hardware", "Chair {n} creaks", "The chair at desk {n} creaks whenever somebody sits down."),
+        ("hardware", "Keyboard for desk {n}", "Two keys of the keyboard at desk {n} stick."),
+        ("access", "Badge for door {n}", "The badge opens every door but number {n}."),
+        ("access", "Guest network", "Please allow {n} visitors on the guest network next week."),
+        ("software", "Font missing", "Slide {n} of our template shows boxes instead of letters."),
+        ("software", "Zoom level", "The portal opens at {n} percent zoom and has to be reset each time."),
+        ("facilities", "Light on floor {n}", "A lamp flickers on floor {n} near the lifts."),
+        ("facilities", "Plants in room {n}", "The plants in meeting room {n} need water."),
+    ),
+    "zh": (
+        ("硬件", "{n}号工位椅子异响", "{n}号工位的椅子一坐就响。"),
+        ("硬件", "{n}号工位键盘", "{n}号工位的键盘有两个键卡住。"),
+        ("权限", "{n}号门禁", "工卡能开其他门，只有{n}号门打不开。"),
+        ("权限", "访客网络", "下周有{n}位访客，请开通访客网络。"),
+        ("软件", "缺少字体", "模板第{n}页的文字显示成方框。"),
+        ("软件", "页面缩放", "门户每次打开都是{n}%缩放，需要手动调整。"),
+        ("后勤", "{n}楼灯管", "{n}楼电梯口的灯一直闪。"),
+        ("后勤", "{n}号会议室绿植", "{n}号会议室的绿植该浇水了。"),
+    ),
+}

@@ -17,7 +17,8 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Reported, ReportedSet, every, gated, mostly
 from ec2_env.task import SKIP, Check, Grading, Plan, Slip, Slot, Step, Steps, Task
-from ec2_env.workspace.apps.scheduler import Job, cron
+from ec2_env.workspace.apps.scheduler import Job
+from ec2_env.workspace.cron import cron
 from ec2_env.workspace.world import World
 
 PHRASINGS = {

@@ -10,7 +10,7 @@ import pytest
 from ec2_env.actions import ToolCall
 from ec2_env.errors import ToolError
 from ec2_env.task import toolbox
-from ec2_env.workspace.apps.scheduler import next_run
+from ec2_env.workspace.cron import next_run
 from ec2_env.workspace.tools import Result
 from ec2_env.workspace.world import Language, World
 

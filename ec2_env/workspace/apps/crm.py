@@ -13,7 +13,18 @@ import msgspec
 
 from ec2_env.errors import ToolError
 from ec2_env.workspace.apps.mail import addresses, stamp
-from ec2_env.workspace.crm_rows import Account, AccountExport, AccountStatus, Activity, Column, Opportunity, Stage, Tier
+from ec2_env.workspace.crm_rows import (
+    INDUSTRIES,
+    NOISE,
+    Account,
+    AccountExport,
+    AccountStatus,
+    Activity,
+    Column,
+    Opportunity,
+    Stage,
+    Tier,
+)
 from ec2_env.workspace.store import Workspace
 from ec2_env.workspace.tools import App, tool
 
@@ -380,22 +391,6 @@ class CrmSeeder:
             )
         return added
 
-
-INDUSTRIES = {
-    "en": ("logistics", "retail", "software", "food", "energy", "media", "health care", "education"),
-    "zh": ("物流", "零售", "软件", "食品", "能源", "传媒", "医疗", "教育"),
-}
-NOISE = {
-    "en": (
-        "Ashgrove Bakeries", "Brindle & Sons", "Copperfield Dental", "Dunmore Ferries", "Elderwood Schools", "Fernhill Optics",
-        "Gorse Garden Centres", "Hawthorn Cycles", "Inkwell Press", "Jackdaw Records", "Knoll Farm Dairy", "Linden Pharmacies",
-        "Mossbank Hotels", "Nettle Outdoor", "Orchard Lane Toys", "Peartree Insurance",
-    ),
-    "zh": (
-        "白桦烘焙", "春晓口腔", "翠谷渡轮", "朝阳学校", "鼎盛光学", "东湖园艺", "飞燕单车", "广文书局",
-        "和鸣唱片", "锦绣乳业", "康宁药房", "蓝湾酒店", "绿野户外", "南山玩具", "平安里保险", "青松画廊",
-    ),
-}  # fmt: skip
 
 APP = App(
     "crm",
