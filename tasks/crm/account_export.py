@@ -2,7 +2,7 @@
 
 The criteria were corrected in a second mail, customers sit on the limits, and one who has to be included has been merged into
 another account. The data rules say which columns an outside receiver gets, who gets the table if the cooperation has ended, and
-that accounts of a colleague who has left get a new owner first; a locked one cannot be changed and gets a note instead.
+that accounts of a colleague who has left get a new owner first. One of them refuses that: its refusal tells what it still allows.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ RULES = (
     "三、发给外部单位：{outside}一律不导出，其余可以。\n"
     "四、外部单位的收件地址，以其客户页面上最近一条“联系人变更”记录为准。\n"
     "五、外部单位的状态已是churned的，不发给它，改发给申请人本人，按发给同事处理。\n"
-    "六、{gone}已离职。导出的客户里负责人还是他的，要先改成{heir}；已锁定的客户改不了，就在其下记一条note，主题只写{heir}。"
-    "不导出的客户不要动。\n{name}"
+    "六、{gone}已离职。导出的客户里负责人还是他的，要先改成{heir}；系统拒绝修改的，看拒绝时说还允许做什么，用那个办法留下{heir}"
+    "这个地址，不写别的。不导出的客户不要动。\n"
+    "七、系统里凡有标题的，标题只写要留的内容；凡要选类型的，一律选note。\n{name}"
 )
 LABELS = {
     "name": "客户名称", "contact_name": "联系人", "contact_email": "联系邮箱", "contact_phone": "联系电话",
@@ -199,7 +200,7 @@ def solve(asker: str, officer: str) -> Steps:
     rules = yield Step(action=ToolCall("read_mail", {"mail_id": hits[0]["id"]}), skill="policy")
     scopes = (r"同事：除(.+?)外都", r"外部单位：(.+?)一律")
     inside, outside = (re.findall(r"（(\w+)）", re.findall(scope, rules["body"])[0]) for scope in scopes)
-    gone, heir = re.findall(r"（(\S+@[\w.]+)）已离职", rules["body"])[0], re.findall(r"先改成([\w.]+@[\w.]+)；", rules["body"])[0]
+    gone, heir = re.findall(r"（(\S+@[\w.]+)）已离职.*先改成([\w.]+@[\w.]+)；", rules["body"])[0]
     asked = re.findall(r"（(\w+)）", re.findall(r"列：(.+)。", request["body"])[0])
 
     partner = re.findall(r"外部单位(\w+)：", request["body"])
@@ -216,24 +217,24 @@ def solve(asker: str, officer: str) -> Steps:
 
     listed = yield Step(action=ToolCall("list_accounts", {"tier": "vip", "status": "active"}), skill="planning")
     chosen: list[dict[str, Any]] = []
-    missed: list[str] = []
+    missed: list[dict[str, Any]] = []
     for row in listed:
         account = yield Step(action=ToolCall("get_account", {"account_id": row["id"]}), skill="exploration")
         fits = account["satisfaction"] >= limit and account["contract_end"] >= day
         chosen += [account] if fits else []
-        missed += [] if fits else [account["id"]]
+        missed += [] if fits else [account]
     duplicate = yield Step(action=ToolCall("get_account", {"account_id": extra}), skill="exploration")
     ids = [account["id"] for account in chosen]
+    left = [account["id"] for account in missed if account["owner"] == gone]
     for account in (account for account in chosen if account["owner"] == gone):
-        note = {"account_id": account["id"], "kind": "note", "subject": heir}
-        owned = ToolCall("update_account", {"account_id": account["id"], "owner": heir})
-        noted = ToolCall("log_activity", note)
-        yield Step(
-            action=noted if account.get("locked") else owned,
-            skill="policy",
-            difficulty=0.5,
-            slips=((owned if account.get("locked") else noted,), SKIP),
-        )
+        locked, call = bool(account.get("locked")), handing(account["id"], heir)
+        noted = ToolCall("log_activity", {"account_id": account["id"], "kind": "note", "subject": heir})
+        careless = tuple((call, handing(other, heir)) for other in left)
+        slips = careless if locked else ((noted,), *careless, SKIP)
+        refusal = yield Step(action=call, skill="policy", difficulty=0.2, slips=slips, refused=locked)
+        if "logged on" in refusal.get("error", ""):
+            loose = ToolCall("log_activity", {**noted.arguments, "kind": "email"})
+            yield Step(action=noted, skill="consistency", difficulty=0.6, slips=(SKIP, (loose,)))
     columns = [name for name in asked if name not in barred]
     export = partial(exporting, ids=[*ids, duplicate["merged_into"]], columns=columns, to=to)
     yield Step(
@@ -244,7 +245,7 @@ def solve(asker: str, officer: str) -> Steps:
             (export(columns=asked),),
             (export(ids=[*ids, extra]),),
             (export(to=wrong),),
-            (export(ids=[*ids, *missed[:1], duplicate["merged_into"]]),),
+            (export(ids=[*ids, missed[0]["id"], duplicate["merged_into"]]),),
             SKIP,
         ),
     )
@@ -254,6 +255,11 @@ def solve(asker: str, officer: str) -> Steps:
         skill="synthesis",
         slips=((Finish(answer="已导出。", data={**data, "accounts": ids}),),),
     )
+
+
+def handing(account_id: str, heir: str) -> ToolCall:
+    """Returns the call that gives an account a new owner."""
+    return ToolCall("update_account", {"account_id": account_id, "owner": heir})
 
 
 def exporting(ids: Sequence[str], columns: Sequence[str], to: str) -> ToolCall:
