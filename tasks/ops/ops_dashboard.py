@@ -63,12 +63,12 @@ def build(world: World) -> Plan:
     _guides(world, name, days, least)
     products = _products(world)
     accounts, risky = _accounts(world, sunday, days, private)
-    loud = 4 if world.variant == 1 else 2
+    loud = rng.randrange(4, 6) if world.variant == 1 else rng.randrange(1, 3)
     spoiled = world.variant == 2 and rng.random() < 0.5
     plan = [(products[0], False)] * (least - spoiled) + [(products[0], True)] * spoiled
     plan += [(products[1], False)] * loud + [(products[1], True)]
     affected = _tickets(world, sunday, plan, accounts, private)
-    failures = rng.sample((2, 3, 4), 2)
+    failures = rng.sample((1, 2, 3, 4), 2)
     dead = world.variant < 2 or spoiled
     jobs, rows = _feeds(world, products, sunday, failures, dead, private)
     world.kb.noise(2)

@@ -115,7 +115,7 @@ def _draw(world: World, leaks: int, share: int) -> Drawn:
     rng = world.rng
     pool = rng.sample(range(len(FIRST) * len(SECOND) * len(THIRD)), 115)
     texts = [f"{FIRST[n % 9]} {SECOND[n // 9 % 8]} {THIRD[n // 72]}" for n in pool]
-    shift, distinct, doubled = rng.randrange(5), rng.randrange(55, 68), rng.randrange(3, 8)
+    shift, distinct, doubled = rng.randrange(1, 5), rng.randrange(55, 68), rng.randrange(3, 8)
     chosen = [*texts[:distinct], *rng.sample(texts[:distinct], doubled)]
     top = rng.choice(LABELS)
     labels = [top if index % 5 == 4 or index % 10 == 3 else LABELS[(index * 3 + shift) % 5] for index in range(len(chosen))]

@@ -122,9 +122,9 @@ def build(world: World) -> Plan:
     """Draws an outage; variants: repeat or not (even, odd), warning overruled (0, 1) or taken back (2, 3)."""
     rng, language = world.rng, world.language
     private: list[str] = []
-    base, start = world.moment(-2, 0), rng.randrange(5, 9)
-    runs = [base + timedelta(hours=4 * index) for index in range(14)]
-    failed = (start - rng.randrange(3, 5), *range(start, start + rng.randrange(2, 5)))
+    base, start = world.moment(-2, 0), rng.randrange(4, 6)
+    runs = [base + timedelta(hours=6 * index) for index in range(10)]
+    failed = (start - rng.randrange(2, 4), *range(start, start + rng.randrange(2, 4)))
     story = Story(runs=runs, failed=failed, cause=runs[start] - timedelta(minutes=rng.randrange(60, 200)))
     parts, services = rng.sample(PAGES[language], 3), rng.sample(SERVICES, 3)
     page = parts[0][1]
@@ -137,7 +137,7 @@ def build(world: World) -> Plan:
         row = world.config.add(service, service, private[-2], owner=owners[1], notes=notes)
         settings = SETTINGS[language].format(page=shown, password=private[-1])
         added = world.scheduler.add(
-            job, schedule="0 */4 * * *", integration=row.id, settings=settings, tags=("sync",), last_run=runs[-1]
+            job, schedule="0 */6 * * *", integration=row.id, settings=settings, tags=("sync",), last_run=runs[-1]
         )
         for number, at in enumerate(runs if index == 0 else ()):
             world.scheduler.run(
@@ -150,9 +150,8 @@ def build(world: World) -> Plan:
     repeat = _register(world, services, kind, story.cause.date())
     warning = _warnings(world, story, changes, private)
     first, damage = _tickets(world, story, (page, parts[1][1]), private)
-    world.kb.noise(2)
-    world.notes.noise(2)
-    world.scheduler.noise(1)
+    world.kb.noise(1)
+    world.notes.noise(1)
 
     owner = owners[1 if early else 0].email
     cause, minutes = Reported("cause", changes[0]), (story.end - first).total_seconds() // 60
@@ -161,11 +160,11 @@ def build(world: World) -> Plan:
         instruction=world.phrase(PHRASINGS, page=page),
         report=(
             Slot("cause", "number of the change, CHG-NNNN", "变更编号，CHG-NNNN"),
-            Slot("first_symptom", "YYYY-MM-DD HH:MM", "首个征兆的时间，YYYY-MM-DD HH:MM"),
+            Slot("first_symptom", "its time, YYYY-MM-DD HH:MM", "首个征兆的时间，YYYY-MM-DD HH:MM"),
             Slot("minutes", "minutes from the first symptom to the end, a number", "从首个征兆到结束的分钟数，数字"),
             Slot("warning", 'id of the overruled mail, or "none"', "被否决的警告邮件的 id，没有则填 none"),
             Slot("repeats", 'number of the earlier incident, INC-NNNN, or "none"', "所重演的事故编号，INC-NNNN，没有则填 none"),
-            Slot("owner", "e-mail address", "负责人的邮箱地址"),
+            Slot("owner", "address of the owner", "负责人的邮箱地址"),
             Slot("damage", "sum of the credits, a number", "补偿之和，数字"),
         ),
         checks=(
@@ -239,7 +238,7 @@ def _warnings(world: World, story: Story, changes: Sequence[str], private: list[
     mail(0, back, changes[0], -24, withdrawn)
     mail(3, late, changes[0], 9)
     mail(2, go, changes[1], -20, mail(1, warn, changes[1], -22))
-    world.mail.noise(2)
+    world.mail.noise(1)
     return overruled if standing else "none"
 
 

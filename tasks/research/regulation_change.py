@@ -52,7 +52,7 @@ TITLES = ("关于撤回《{new}》修改决定的公告", "关于推迟《{new}�
 ARTICLE = "适用范围：{scope}。\n依据：《{name}》{clauses}。\n{text}"
 SCOPES = ("新增业务", "存量业务")
 TEXTS = ("各部门照此办理，有疑问问法务。", "经办人每季度自查一次。", "记录保存在部门文件夹。", "例外须经主管书面同意。")
-KINDS = ("操作规程", "检查清单", "培训材料", "答疑汇总", "审批要点", "台账要求", "交接说明", "自查表")
+KINDS = ("操作规程", "检查清单", "培训材料", "答疑汇总", "审批要点", "台账要求", "交接说明", "自查表", "流程图")
 Clause = tuple[str, int, int]
 """Kind, new number and days of transition of one clause of the old regulation."""
 
@@ -90,17 +90,18 @@ def build(world: World) -> Plan:
     rule = Law(
         start=later if variant == 1 else start, clauses={k: v for k, v in clauses.items() if variant < 2 or k != numbers[1]}
     )
-    two = rng.random() < 0.5
+    second = rng.choice((numbers[0], numbers[1], numbers[3]))
     plan = [
         (old, [numbers[0]], 1),
         (old, [numbers[0]], 0),
         (old, [numbers[1]], 1),
         (old, [numbers[2]], rng.randrange(2)),
         (old, [numbers[3]], rng.randrange(2)),
-        (old, [numbers[4], numbers[1]] if two else [numbers[4], numbers[0]], 1),
+        (old, [numbers[4], second], 1),
         (other, [numbers[0]], 0),
         (new, [fresh[1]], 1),
     ]
+    plan += [(old, [numbers[1], numbers[0]], 0)] if rng.random() < 0.5 else []
     affected: dict[str, str] = {}
     kinds = rng.sample(KINDS, len(plan))
     for kind, (name, cited, scope) in zip(kinds, rng.sample(plan, len(plan)), strict=True):
