@@ -272,7 +272,7 @@ def solve(name: str, sunday: date) -> Steps:
     yield Step(
         action=Finish(answer=str(data["product"]), data=data),
         skill="synthesis",
-        difficulty=0.9,
+        difficulty=1.4,
         reasons=("amount",),
         slips=slips,
     )

@@ -320,7 +320,7 @@ def solve(city: str, day: date, wish: Wish, cap: int) -> Steps:
     wrong = [data | _report(choose(options, cap), cap) for options in careless if options]
     slips = tuple((Finish(answer="", data=other),) for other in wrong if other["depart"] != data["depart"])
     last_slip = (Finish(answer="", data={**data, "arrive": clock(wish.limit + 1)}),)
-    yield Step(action=Finish(answer=data["depart"], data=data), skill="calculation", difficulty=1.0, slips=(*slips, last_slip))
+    yield Step(action=Finish(answer=data["depart"], data=data), skill="calculation", difficulty=1.5, slips=(*slips, last_slip))
 
 
 def _open(url: str) -> ToolCall:

@@ -188,7 +188,7 @@ def solve(name: str, path: str) -> Steps:
     call = _card(path, values)
     other = "ready" if release != "ready" else "review"
     wrong = ((_card(path, [*values[:-1], other]),), (_card(path, [*values[:6], leaks + 1, *values[7:]]),), SKIP)
-    yield Step(action=call, skill="calculation", difficulty=0.6, slips=wrong)
+    yield Step(action=call, skill="calculation", difficulty=1.0, slips=wrong)
     data: dict[str, Any] = {"release": release, "leaked_texts": leaks}
     yield Step(
         action=Finish(answer=release, data=data),

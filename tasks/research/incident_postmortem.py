@@ -305,7 +305,7 @@ def solve(language: Language, page: str) -> Steps:
     data: dict[str, Any] = {"cause": cause, "first_symptom": first, "minutes": minutes, "warning": warning}
     data |= {"repeats": repeats, "owner": owner, "damage": damage}
     wrong: list[dict[str, Any]] = [
-        {"damage": round(sum(amount for _, amount in tickets), 2)},
+        {"damage": round(sum(amount for _, amount in tickets), 2), "owner": row["owner"], "warning": doubtful},
         {"cause": naive[1]} if naive[1] != cause else {"cause": listed[-2][1]},
         {"warning": doubtful},
         {"repeats": alike[-1][1] if repeats == "none" else "none"},
@@ -313,7 +313,7 @@ def solve(language: Language, page: str) -> Steps:
         {"first_symptom": min(at for at, _ in tickets)},
     ]
     slips = tuple((Finish(answer=cause, data={**data, **part}),) for part in wrong)
-    yield Step(action=Finish(answer=cause, data=data), skill="synthesis", difficulty=0.9, reasons=("amount",), slips=slips)
+    yield Step(action=Finish(answer=cause, data=data), skill="synthesis", difficulty=1.4, reasons=("amount",), slips=slips)
 
 
 def _job(page: str) -> Generator[Step, Any, tuple[dict[str, Any], list[dict[str, Any]]]]:
@@ -339,7 +339,7 @@ def _changes(language: Language, key: str, failed: str) -> Generator[Step, Any, 
     lines = [line[2:].split(" | ") for line in body.splitlines()]
     log = {number: (kind, at) for number, other, kind, at in lines if other == key}
     doubtful = len([at for _, at in log.values() if at < failed]) > 2
-    correction = yield Step(action=second, skill="consistency", difficulty=0.3, slips=((first,),) if doubtful else ())
+    correction = yield Step(action=second, skill="consistency", difficulty=0.6, slips=((first,),) if doubtful else ())
     found = re.findall(r"(CHG-\d+)\D+(\d{4}-\d\d-\d\d \d\d:\d\d)", correction["body"])
     return log, {number: (log[number][0], at) for number, at in found if number in log and correction["body"] != body}
 

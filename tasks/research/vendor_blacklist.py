@@ -222,8 +222,8 @@ def solve(name: str) -> Steps:
     share = round(100 * max(plain.values()) / total, 1)
     other = next(key for key in notices if key != final) if first == final else first
     wrong: list[Mapping[str, Any]] = [
+        {"stop": literal, "percent": share, "over_cap": share > cap},
         {"stop": literal},
-        {"percent": share, "over_cap": share > cap},
         {"notice": other},
         {"over_cap": percent <= cap},
     ]
@@ -231,7 +231,7 @@ def solve(name: str) -> Steps:
     yield Step(
         action=Finish(answer="、".join(stopped), data=data),
         skill="synthesis",
-        difficulty=0.9,
+        difficulty=1.4,
         reasons=("amount",),
         slips=slips,
     )
