@@ -23,7 +23,7 @@ LAYERS = (
     "workspace",
     "task progress",
     "models",
-    "cloud checks sheet_checks repo_checks json_checks",
+    "cloud checks",
     "reward spaces strategy",
     "session",
     "features reference render",
@@ -37,10 +37,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split(
 MAY_IMPORT = {
     # models.choice decides for `learned`, and the training teacher is what `oracle_decision` follows.
     "agents": ("agents", "errors", "actions", "models.base", "models.choice", "cloud", "strategy", "training.teacher"),
-    "tasks": (
-        *("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task"),
-        *("checks", "sheet_checks", "repo_checks", "json_checks"),
-    ),
+    "tasks": ("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task", "checks"),
 }
 
 

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Reported, ReportedSet, gated, mostly
-from ec2_env.json_checks import JsonWritten
+from ec2_env.checks import JsonWritten, Reported, ReportedSet, gated, mostly
 from ec2_env.task import SKIP, Check, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import World
 

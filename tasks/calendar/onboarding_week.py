@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Booked, Created, Grader, Posted, Reported, every, gated, let_out
+from ec2_env.checks import Added, Booked, Grader, Posted, Reported, every, gated, let_out
 from ec2_env.sensitive import Necessity
 from ec2_env.task import SKIP, Check, Forbidden, Grading, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.inventory import Offer
@@ -140,9 +140,7 @@ def build(world: World) -> Plan:
     if not stock:
         todos.append(("验收设备", todos[-1][1], -1))
     made: list[Grader] = [
-        Created(
-            table="todo", fields={"title": f"{what}-{newcomer.name}", "assignee": who.email, "due": str(shifted(start, days))}
-        )
+        Added(table="todo", fields={"title": f"{what}-{newcomer.name}", "assignee": who.email, "due": str(shifted(start, days))})
         for what, who, days in todos
     ]
     ends = begins + timedelta(minutes=45)

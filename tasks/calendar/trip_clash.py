@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from functools import partial
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Created, Grader, Posted, Reported, ReportedSet, every, gated, let_out, removed, whole
+from ec2_env.checks import Added, Grader, Posted, Reported, ReportedSet, every, gated, let_out, removed, whole
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Language, Person, World
 
@@ -298,11 +298,11 @@ def booking(trip: Trip, people: Sequence[str], title: str) -> ToolCall:
     return ToolCall("create_event", event)
 
 
-def trip_booked(trip: Trip, people: Sequence[Person]) -> Created:
+def trip_booked(trip: Trip, people: Sequence[Person]) -> Added:
     """Returns the grader of one trip's entry."""
     start, end = moments(trip)
     emails = [person.email for person in people]
-    return Created(table="event", fields={"start": start, "end": end, "attendees": emails, "location": trip.town})
+    return Added(table="event", fields={"start": start, "end": end, "attendees": emails, "location": trip.town})
 
 
 def moments(trip: Trip) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Changed, Created, Grader, Reported, every, gated, let_out
+from ec2_env.checks import Added, Changed, Grader, Reported, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -123,7 +123,7 @@ def build(world: World) -> Plan:
     world.todo.noise(3)
 
     made: dict[str, Grader] = {
-        title: Created(table="todo", fields=_fields(title, owners[title], due[title], project))
+        title: Added(table="todo", fields=_fields(title, owners[title], due[title], project))
         for title in (plain, swapped, derived, asked)
     }
     fixed = (Changed(table="todo", id=row.id, fields={"due": due[known].isoformat()}),) if stale else ()

@@ -16,7 +16,7 @@ from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Reported, gated
-from ec2_env.sheet_checks import CellsSet, SheetAdded
+from ec2_env.checks.sheets import CellsSet, SheetAdded
 from ec2_env.task import SKIP, Check, Grading, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.sheets import plain
 from ec2_env.workspace.formulas import typed

@@ -17,7 +17,7 @@ from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Reported, ReportedSet, gated
-from ec2_env.sheet_checks import CellsSet
+from ec2_env.checks.sheets import CellsSet
 from ec2_env.task import SKIP, Check, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.crm_rows import Stage
 from ec2_env.workspace.world import Person, World

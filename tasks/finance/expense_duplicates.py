@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Changed, Created, ReportedMap, every, gated, let_out
+from ec2_env.checks import Added, Changed, ReportedMap, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -126,7 +126,7 @@ def build(world: World) -> Plan:
     write_policy(trip)
 
     calls = [Changed(table="transaction", id=key, fields={"category": code}) for key, code in keep.items() if key != known]
-    submitted = Created(table="expense_report", fields={"transactions": tuple(keep), "total": round(total, 2)})
+    submitted = Added(table="expense_report", fields={"transactions": tuple(keep), "total": round(total, 2)})
     private = [unit.value for unit in world.units if unit.kind not in ("amount",)]
     return Plan(
         instruction=world.phrase(PHRASINGS, who=who.name, card=card, start=world.day(start), end=world.day(end)),

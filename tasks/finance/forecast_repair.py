@@ -14,7 +14,7 @@ from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Grader, Reported, ReportedSet, gated
-from ec2_env.sheet_checks import CellsSet, value_of
+from ec2_env.checks.sheets import CellsSet, value_of
 from ec2_env.task import SKIP, Check, Grading, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.sheets import Sheet
 from ec2_env.workspace.world import World

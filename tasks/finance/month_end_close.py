@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Created, Reported, Told, every, gated, let_out
+from ec2_env.checks import Added, Reported, Told, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.inventory import Movement
 from ec2_env.workspace.crm_rows import Account
@@ -97,8 +97,8 @@ def build(world: World) -> Plan:
         if c.gap
     ]
     when = (world.today if world.variant == 2 else end).isoformat()
-    booked = Created(table="journal_entry", fields={"date": when, "lines": entry})
-    refund = Created(table="transaction", fields={"kind": "refund", "source": double.id, "amount": double.amount})
+    booked = Added(table="journal_entry", fields={"date": when, "lines": entry})
+    refund = Added(table="transaction", fields={"kind": "refund", "source": double.id, "amount": double.amount})
     parts = (0.0, 0.4, 0.4, 0.2) if world.variant == 1 else (0.25, 0.3, 0.3, 0.15)
     total = round(sum(nets), 2)
     checks = (

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Changed, Created, Removed, ReportedSet, gated, let_out
+from ec2_env.checks import Added, Changed, Removed, ReportedSet, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -140,9 +140,9 @@ def build(world: World) -> Plan:
         world.todo.join(person)
         world.secret("email", person.email, owner=person, need="copy")
 
-    def made(item: Item, day: Any) -> Created:
+    def made(item: Item, day: Any) -> Added:
         fields = {"title": item.text, "due": day.isoformat(), "assignee": item.owner.email, "project": project}
-        return Created(table="todo", fields=fields)
+        return Added(table="todo", fields=fields)
 
     wanted = [("date_conflict", twice, days[6]), ("near_miss", near, days[7])]
     wanted += [] if dropped is fresh else [("new_item", fresh, days[4])]

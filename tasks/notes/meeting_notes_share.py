@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import ReportedMap, ReportedSet, Rewritten, gated, let_out, whole
+from ec2_env.checks import Changed, ReportedMap, ReportedSet, gated, let_out, whole
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import World
 
@@ -111,7 +111,7 @@ def build(world: World) -> Plan:
     world.contacts.noise(1)
 
     readers = {person.email for person in allowed}
-    shared = Rewritten(table="note", id=final.id, fields={"shared_with": frozenset(readers)})
+    shared = Changed(table="note", id=final.id, fields={"shared_with": frozenset(readers)})
     return Plan(
         instruction=world.phrase(PHRASINGS, day=day.isoformat(), project=project) + ASK,
         report=(

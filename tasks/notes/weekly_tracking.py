@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Created, ReportedSet, gated, let_out
+from ec2_env.checks import Added, ReportedSet, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -149,7 +149,7 @@ def build(world: World) -> Plan:
         due[changed] = moved if world.variant == 2 else due[changed]
     wanted = [i for i in gaps if not (world.variant == 1 and i == changed)]
     entered = [
-        Created(
+        Added(
             table="todo",
             fields={
                 "title": jobs[i],

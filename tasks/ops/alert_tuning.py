@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Reported, ReportedSet, Rewritten, every, gated, mostly
+from ec2_env.checks import Changed, Reported, ReportedSet, every, gated, mostly
 from ec2_env.task import SKIP, Check, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.chat import Channel
 from ec2_env.workspace.world import Person, World
@@ -91,12 +91,9 @@ def build(world: World) -> Plan:
         wanted["taken"] = note("taken", rates["taken"], late)
     drawn = ("last_verified",)
     tuned = every(
-        *(
-            Rewritten(table="integration", id=rows[role].id, fields={"notes": text}, ignores=drawn)
-            for role, text in wanted.items()
-        )
+        *(Changed(table="integration", id=rows[role].id, fields={"notes": text}, ignores=drawn) for role, text in wanted.items())
     )
-    period = Rewritten(table="job", id=jobs["often"].id, fields={"schedule": f"*/{minutes} * * * *"}, ignores=("next_run",))
+    period = Changed(table="job", id=jobs["often"].id, fields={"schedule": f"*/{minutes} * * * *"}, ignores=("next_run",))
     asked = names["relative"]
     return Plan(
         instruction=world.phrase(PHRASINGS, channel=channel.id),

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Changed, Grader, Reported, Reran, Rewritten, every, gated, let_out
+from ec2_env.checks import Added, Changed, Grader, Reported, Reran, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.apps.scheduler import Job
@@ -166,9 +166,9 @@ def build(world: World) -> Plan:
 def _mended(culprit: Integration, version: str) -> Grader:
     if culprit.expired:
         drawn = ("credential", "key_id", "rotated", "last_verified")
-        return Rewritten(table="integration", id=culprit.id, fields={"expired": False, "status": "active"}, ignores=drawn)
+        return Changed(table="integration", id=culprit.id, fields={"expired": False, "status": "active"}, ignores=drawn)
     fields = {"api_version": version, "status": "active"}
-    return Rewritten(table="integration", id=culprit.id, fields=fields, ignores=("last_verified",))
+    return Changed(table="integration", id=culprit.id, fields=fields, ignores=("last_verified",))
 
 
 def _integrations(world: World, private: list[str]) -> tuple[Integration, str, str]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Reported, ReportedSet, Reran, Rewritten, Told, every, gated, mostly
+from ec2_env.checks import Changed, Reported, ReportedSet, Reran, Told, every, gated, mostly
 from ec2_env.task import SKIP, Check, Grading, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.world import World
@@ -115,7 +115,7 @@ def build(world: World) -> Plan:
     rest = [role for role in ends if role not in (*renewed, *told, "disabled")]
     drawn = ("credential", "key_id", "last_verified")
     fields = {"rotated": f"{world.today}", "status": "active", "expired": False}
-    turned = every(*(Rewritten(table="integration", id=rows[role].id, fields=fields, ignores=drawn) for role in renewed))
+    turned = every(*(Changed(table="integration", id=rows[role].id, fields=fields, ignores=drawn) for role in renewed))
     notices = [
         Told(table="notice", fields={"integration_id": rows[r].id}, states=[f"{world.day(ends[r])}"], only=("date",))
         for r in told

@@ -17,7 +17,7 @@ import msgspec
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import Reported, Reran, gated
-from ec2_env.repo_checks import BranchHolds
+from ec2_env.checks.repositories import BranchHolds
 from ec2_env.task import SKIP, Check, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.repo import remote_heads
 from ec2_env.workspace.store import Change, Reaction, Workspace

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Changed, Created, Grader, Reported, ReportedMap, Rewritten, every, gated, let_out, mostly
+from ec2_env.checks import Added, Changed, Grader, Reported, ReportedMap, every, gated, let_out, mostly
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.scheduler import Job
 from ec2_env.workspace.helpdesk_rows import Ticket
@@ -86,7 +86,7 @@ def build(world: World) -> Plan:
     for index, failure in enumerate(failures):
         if index == 0 and world.variant == 0:
             fields = {"subject": failure.report, "priority": failure.priority, "assignee": failure.owner.email}
-            graders.append(Created(table="ticket", fields=fields))
+            graders.append(Added(table="ticket", fields=fields))
             continue
         ticket = _ask(world, failure.report, days_ago=5)
         graders.append(_handled(ticket, failure))
@@ -173,7 +173,7 @@ def _ask(world: World, report: str, text: str = "", days_ago: int = 1) -> Ticket
 
 
 def _handled(ticket: Ticket, failure: Failure) -> Grader:
-    return Rewritten(table="ticket", id=ticket.id, fields={"priority": failure.priority, "assignee": failure.owner.email})
+    return Changed(table="ticket", id=ticket.id, fields={"priority": failure.priority, "assignee": failure.owner.email})
 
 
 def solve() -> Steps:

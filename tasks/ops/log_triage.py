@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Reported, Rewritten, Told, gated, let_out
+from ec2_env.checks import Changed, Reported, Told, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -113,7 +113,7 @@ def build(world: World) -> Plan:
         fields = {"status": "pending", "tags": ("maintenance", "order")}
     elif variant == 2:
         fields = {"status": "closed", "resolution": "duplicate", "merged_into": same}
-    treated = Rewritten(table="ticket", id=new.id, fields=fields)
+    treated = Changed(table="ticket", id=new.id, fields=fields)
     facts = {"host": root, "code": code[root], "time": f"{start:%H:%M:%S}", "count": count}
     stated = dict(zip(("主机", "错误码", "时间", "次数"), facts.values(), strict=True))
     noted = Told(table="ticket_comment", fields={"ticket_id": new.id, "public": False}, text="body", lines=stated)

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Grader, Reported, ReportedMap, Reran, Rewritten, every, gated, let_out
+from ec2_env.checks import Added, Changed, Grader, Reported, ReportedMap, Reran, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.apps.inventory import Offer, Product, Supplier
@@ -196,11 +196,11 @@ def _mended(source: Source, fault: str) -> Grader:
         return Added(table="notice", fields={"integration_id": row.id})
     if fault == "401":
         fields: dict[str, Any] = {"expired": False, "status": "active"}
-        return Rewritten(
+        return Changed(
             table="integration", id=row.id, fields=fields, ignores=("credential", "key_id", "rotated", "last_verified")
         )
     fields = {"api_version": row.served, "status": "active"}
-    return Rewritten(table="integration", id=row.id, fields=fields, ignores=("last_verified",))
+    return Changed(table="integration", id=row.id, fields=fields, ignores=("last_verified",))
 
 
 def _ordered(row: Product, supplier: Supplier, quantity: int) -> Grader:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Changed, Grader, Reported, ReportedSet, Reran, Rewritten, every, gated, let_out, mostly
+from ec2_env.checks import Added, Changed, Grader, Reported, ReportedSet, Reran, every, gated, let_out, mostly
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.apps.scheduler import Job
@@ -232,8 +232,8 @@ def _mended(world: World, relay: Integration) -> Grader:
         return Added(table="notice", fields={"integration_id": relay.id})
     if world.variant == 2:
         ignored = ("credential", "key_id", "rotated", "last_verified")
-        return Rewritten(table="integration", id=relay.id, fields={"expired": False}, ignores=ignored)
-    return Rewritten(table="integration", id=relay.id, fields={"status": "active"}, ignores=("last_verified",))
+        return Changed(table="integration", id=relay.id, fields={"expired": False}, ignores=ignored)
+    return Changed(table="integration", id=relay.id, fields={"status": "active"}, ignores=("last_verified",))
 
 
 def passed(created: str, minutes: int) -> datetime:

@@ -150,7 +150,7 @@ def build(world: World) -> Plan:
     files.write(f"sources/{slug}_finance/annual_report.md", _page("annual_report", sister))
     sources["annual_report"][field] = corrected
 
-    written = JsonWritten(f"profiles/{slug}.json", profile(sources, rules))
+    written = JsonWritten(path=f"profiles/{slug}.json", content=profile(sources, rules))
     aged = [f"sources/{slug}/{name}.md" for name, source in sources.items() if str(source["date"]) < rules.since]
     return Plan(
         instruction=world.phrase(PHRASINGS, firm=firm.name) + f" The file is profiles/{slug}.json.",

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Changed, Created, Grader, Removed, ReportedSet, every, gated, mostly
+from ec2_env.checks import Added, Changed, Grader, Removed, ReportedSet, every, gated, mostly
 from ec2_env.task import SKIP, Check, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.world import World
 
@@ -119,7 +119,7 @@ def build(world: World) -> Plan:
     for session in right:
         fields = _fields(session, days)
         if session.code != known:
-            parts.append(Created(table="event", fields={**fields, "title": session.code, "attendees": ()}))
+            parts.append(Added(table="event", fields={**fields, "title": session.code, "attendees": ()}))
         elif session != before:
             parts.append(Changed(table="event", id=entry.id, fields=fields))
     parts += [] if any(session.code == known for session in right) else [Removed(table="event", ids=[entry.id])]

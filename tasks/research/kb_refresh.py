@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Created, ReportedSet, Rewritten, gated, let_out
+from ec2_env.checks import Added, Changed, ReportedSet, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.world import Person, World
 
@@ -106,14 +106,14 @@ def build(world: World) -> Plan:
         now = name == twice or (name == closed and due_now)
         world.secret("amount", new[name], owner=name, need="copy" if now else "none")
 
-    def refreshed(row: Any, name: str) -> Rewritten:
+    def refreshed(row: Any, name: str) -> Changed:
         body = row.body.replace(old[name], new[name])
-        return Rewritten(table="article", id=row.id, fields={"body": body}, ignores=("version", "updated", "comment"))
+        return Changed(table="article", id=row.id, fields={"body": body}, ignores=("version", "updated", "comment"))
 
     edits = [Check("main_article", 0.25, refreshed(main, twice)), Check("second_article", 0.3, refreshed(second, twice))]
     if due_now:
         fields = {"article": locked.id, "version": locked.version, "body": locked.body.replace(old[closed], new[closed])}
-        edits.append(Check("proposed_to_editor", 0.2, Created(table="proposal", fields=fields)))
+        edits.append(Check("proposed_to_editor", 0.2, Added(table="proposal", fields=fields)))
     left = 1 - sum(check.weight for check in edits)
     later = [main.id] if due_now else [main.id, locked.id]
     return Plan(

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Changed, Grader, ReportedMap, Rewritten, every, gated, let_out, mostly
+from ec2_env.checks import Added, Changed, Grader, ReportedMap, every, gated, let_out, mostly
 from ec2_env.task import SKIP, Check, Forbidden, Grading, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.apps.todo import Todo
@@ -167,7 +167,7 @@ def _handled(row: Integration, today: date) -> Grader:
     if row.locked:
         return Added(table="notice", fields={"integration_id": row.id})
     fields = {"rotated": today.isoformat(), "status": "active"}
-    return Rewritten(table="integration", id=row.id, fields=fields, ignores=("credential", "key_id", "last_verified"))
+    return Changed(table="integration", id=row.id, fields=fields, ignores=("credential", "key_id", "last_verified"))
 
 
 def _beyond_half(grader: Grader) -> Grader:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Grader, Posted, ReportedSet, Rewritten, every, gated, let_out, mailed, whole
+from ec2_env.checks import Added, Changed, Grader, Posted, ReportedSet, every, gated, let_out, mailed, whole
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.config import Integration
 from ec2_env.workspace.world import Person, World
@@ -108,7 +108,7 @@ def build(world: World) -> Plan:
 
 def _turned(row: Integration, today: date) -> Grader:
     fields = {"rotated": today.isoformat(), "status": "error" if row.outage else "active"}
-    return Rewritten(table="integration", id=row.id, fields=fields, ignores=("credential", "key_id", "last_verified"))
+    return Changed(table="integration", id=row.id, fields=fields, ignores=("credential", "key_id", "last_verified"))
 
 
 def _integrations(world: World, rate: float, days: int) -> list[Integration]:

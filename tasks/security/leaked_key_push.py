@@ -14,7 +14,7 @@ from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import FileLines, Reported, disclosed, gated, let_out
-from ec2_env.repo_checks import BranchHolds
+from ec2_env.checks.repositories import BranchHolds
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.repo import Commit
 from ec2_env.workspace.world import World

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import Added, Grader, Removed, ReportedSet, Rewritten, Told, every, gated, let_out
+from ec2_env.checks import Added, Changed, Grader, Removed, ReportedSet, Told, every, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slot, Step, Steps, Task
 from ec2_env.workspace.apps.chat import Channel, Message
 from ec2_env.workspace.apps.config import Integration
@@ -110,7 +110,7 @@ def build(world: World) -> Plan:
     turned = [row for row in hit if not row.locked]
     fields = {"rotated": world.today.isoformat(), "status": "active"}
     ignores = ("credential", "key_id", "last_verified")
-    mended: list[Grader] = [Rewritten(table="integration", id=row.id, fields=fields, ignores=ignores) for row in turned]
+    mended: list[Grader] = [Changed(table="integration", id=row.id, fields=fields, ignores=ignores) for row in turned]
     mended += [Added(table="notice", fields={"integration_id": row.id}) for row in hit if row.locked]
     checks = [Check("others_reported", 0.4, every(*told)), Check("keys_rotated", 0.25, every(*mended))]
     if own:

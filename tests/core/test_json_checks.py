@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ec2_env.json_checks import JsonWritten
+from ec2_env.checks import JsonWritten
 
 WANTED = {"name": "a", "nodes": [{"id": "x", "settings": {"wait": 30, "mode": "stop"}}, {"id": "y", "settings": {"on": True}}]}
 CHECK = JsonWritten(path="a.json", content=WANTED, frame=("name", "id"))

@@ -6,7 +6,7 @@ import pytest
 
 from ec2_env.actions import Finish, ToolCall
 from ec2_env.checks import disclosed, let_out
-from ec2_env.repo_checks import BranchHolds
+from ec2_env.checks.repositories import BranchHolds
 from ec2_env.task import Grading, toolbox
 from ec2_env.workspace.apps.files import File
 from ec2_env.workspace.store import Workspace

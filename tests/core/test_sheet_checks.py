@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ec2_env.actions import ToolCall
-from ec2_env.sheet_checks import CellsSet, SheetAdded
+from ec2_env.checks.sheets import CellsSet, SheetAdded
 from ec2_env.task import Grading, toolbox
 from ec2_env.workspace.world import World
 
