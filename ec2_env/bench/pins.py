@@ -1,4 +1,4 @@
-"""Pins: digests of what each task renders, so that nothing changes unnoticed.
+"""Pins: digests of what each task and each suite renders, so that nothing changes unnoticed.
 
 A task whose episodes change has to raise its `version`, since results with it no longer compare with earlier ones.
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ec2_env.bench.suites import rendered
+from ec2_env.bench.suites import load_suite, rendered, suite_digest, suite_names
 from ec2_env.task import build_episode, tasks
 from ec2_env.workspace.world import Split
 
@@ -38,6 +38,13 @@ class Pin(msgspec.Struct, frozen=True):
     test: str
 
 
+class Pins(msgspec.Struct, frozen=True):
+    """All pins: tasks by name, and the digest of each suite's episodes, by name."""
+
+    tasks: dict[str, Pin]
+    suites: dict[str, str]
+
+
 def pin_of(name: str) -> Pin:
     """Returns what a task renders now."""
     found = {split: hashlib.sha256() for split in SPLITS}
@@ -48,14 +55,15 @@ def pin_of(name: str) -> Pin:
     return Pin(tasks.get(name).version, found["train"].hexdigest(), found["test"].hexdigest())
 
 
-def pinned() -> dict[str, Pin]:
+def pinned() -> Pins:
     """Returns the pins that ship."""
-    return msgspec.json.decode(_file().read_bytes(), type=dict[str, Pin])
+    return msgspec.json.decode(_file().read_bytes(), type=Pins)
 
 
 def differences() -> list[str]:
     """Returns what differs from the pins, in words, with what to do about it."""
-    old, problems = pinned(), []
+    pins, problems = pinned(), []
+    old = pins.tasks
     for name in tasks.modules:
         now, then = pin_of(name), old.get(name)
         if then is None:
@@ -64,6 +72,9 @@ def differences() -> list[str]:
             problems.append(f"{name} renders differently, and its version is still {now.version}: raise it, then run: make pins")
         elif then != now:
             problems.append(f"{name} has version {now.version}, and version {then.version} is pinned; run: make pins")
+    for name in suite_names():
+        if pins.suites.get(name) != suite_digest(load_suite(name)):
+            problems.append(f"suite {name} has other episodes than were pinned; run: make pins")
     return problems + [
         f"{name} is pinned, and there is no such task; run: make pins" for name in sorted(set(old) - set(tasks.modules))
     ]
@@ -81,7 +92,8 @@ def main() -> None:
     unraised = [problem for problem in found if "raise it" in problem]
     print(*(unraised if write else found), sep="\n", end="\n" if (unraised if write else found) else "")
     if write and not unraised:
-        pins = {name: pin_of(name) for name in sorted(tasks.modules)}
+        suites = {name: suite_digest(load_suite(name)) for name in suite_names()}
+        pins = Pins({name: pin_of(name) for name in sorted(tasks.modules)}, suites)
         _file().write_bytes(msgspec.json.format(msgspec.json.encode(pins), indent=1) + b"\n")
     sys.exit(1 if (unraised if write else found) else 0)
 

@@ -17,10 +17,13 @@ def test_every_task_renders_what_is_pinned() -> None:
 def test_another_rendering_asks_for_a_new_version_and_a_new_version_for_a_pin(monkeypatch: pytest.MonkeyPatch) -> None:
     task = tasks.get("forward_invoice")
     monkeypatch.setattr(tasks, "modules", {"forward_invoice": tasks.modules["forward_invoice"]})
-    monkeypatch.setattr(pins, "pinned", lambda: {"forward_invoice": pins.Pin(0, "x", "y"), "gone": pins.Pin(0, "x", "y")})
+    monkeypatch.setattr(pins, "suite_names", lambda: ("email-smoke",))
+    old = {"forward_invoice": pins.Pin(0, "x", "y"), "gone": pins.Pin(0, "x", "y")}
+    monkeypatch.setattr(pins, "pinned", lambda: pins.Pins(old, {"email-smoke": "z"}))
     assert "raise it, then run: make pins" in pins.differences()[0]
-    assert "gone is pinned" in pins.differences()[1]
+    assert "suite email-smoke has other episodes" in pins.differences()[1]
+    assert "gone is pinned" in pins.differences()[2]
     monkeypatch.setitem(tasks.added, "forward_invoice", replace(task, version=task.version + 1))
     assert "version 0 is pinned" in pins.differences()[0]
-    monkeypatch.setattr(pins, "pinned", dict)
+    monkeypatch.setattr(pins, "pinned", lambda: pins.Pins({}, {}))
     assert "is not pinned" in pins.differences()[0]
