@@ -110,8 +110,10 @@ def oracle(seconds: float) -> tuple[int, float]:
     return timed(seconds, episode)
 
 
-def decisions(choose: Callable[[random.Random], int]) -> Measure:
-    """Steps of `DecisionEnv`, observation, prompt and resets included."""
+def decisions(choose: Callable[[random.Random], int], group: int = 1) -> Measure:
+    """Steps of `DecisionEnv`, observation, prompt and resets included; each seed is played `group` times, as in group-relative
+    training, where what has been audited and counted once is known.
+    """
 
     def measure(seconds: float) -> tuple[int, float]:
         env = gym.make("EC2/EmailDecision-v0")
@@ -120,8 +122,12 @@ def decisions(choose: Callable[[random.Random], int]) -> Measure:
         for name in env.unwrapped.names:  # type: ignore[attr-defined]  # an EpisodeEnv
             env.reset(options={"task": name})
 
+        played = 0
+
         def episode() -> int:
-            env.reset()
+            nonlocal played
+            env.reset(seed=1_000 + played // group)
+            played += 1
             steps, over = 0, False
             while not over:
                 _, _, terminated, truncated, _ = env.step(choose(rng))
@@ -178,6 +184,7 @@ MEASURES: dict[str, tuple[str, Measure]] = {
     "decision_act": ("DecisionEnv steps, cloud acts", decisions(lambda rng: 4)),
     "decision_redacted": ("DecisionEnv steps, cloud acts, redacted", decisions(lambda rng: 5)),
     "decision_random": ("DecisionEnv steps, random decisions", decisions(lambda rng: rng.randrange(6))),
+    "decision_group": ("DecisionEnv steps, random decisions, 8 a seed", decisions(lambda rng: rng.randrange(6), group=8)),
     "copy_workspace": ("deep copies of WorkspaceEnv", copies("EC2/Email-v0", {"name": "list_mail"})),
     "copy_decision": ("deep copies of DecisionEnv", copies("EC2/EmailDecision-v0", 3)),
 }
