@@ -21,7 +21,7 @@ from ec2_env.models.loading import load_model
 from ec2_env.session import Session
 from ec2_env.spaces import ToolCallSpace, UnicodeText
 from ec2_env.strategy import REQUESTS, Decision, View
-from ec2_env.task import build_episode, tasks, toolbox
+from ec2_env.task import recent_episode, tasks, toolbox
 from ec2_env.trace import Decided
 from ec2_env.workspace.tools import failure
 
@@ -167,7 +167,7 @@ class DecisionEnv(EpisodeEnv[np.int64]):
 
     def begin(self, task: str, language: str, split: str, seed: int, trial: int = 0) -> None:
         """Starts a chosen episode without computing an observation, for rollouts that need none."""
-        episode = build_episode(task, seed, language, split)  # type: ignore[arg-type]  # checked inside
+        episode = recent_episode(task, seed, language, split)  # type: ignore[arg-type]  # checked inside
         self._start(episode, self.edge, trial)
         self._forget()
 

@@ -18,7 +18,7 @@ from ec2_env.reference import reference_usd
 from ec2_env.render import render_ansi, render_html
 from ec2_env.reward import RewardWeights, Terms, reward_weights, terms
 from ec2_env.session import Session
-from ec2_env.task import Episode, build_episode, task_domains, tasks
+from ec2_env.task import Episode, recent_episode, task_domains, tasks
 from ec2_env.workspace.tools import CLOUD_SCHEMA
 
 MAX_SEED = 2**31
@@ -121,7 +121,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         for option, value in (("seed", number), ("trial", trial)):
             if isinstance(value, bool) or not isinstance(value, int):
                 raise ConfigurationError(f"reset option {option!r} is {value!r}, expected a whole number")
-        episode = build_episode(name, number, language, options.get("split") or self.split)  # type: ignore[arg-type]  # checked inside
+        episode = recent_episode(name, number, language, options.get("split") or self.split)  # type: ignore[arg-type]  # checked inside
         session = self._start(episode, edge, trial)
         return {
             "task": name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 from ec2_env.actions import Finish, ToolCall
@@ -129,7 +129,7 @@ class Plan:
     reactions: tuple[Reaction, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
     """A kind of work, with unlimited episodes.
 
@@ -213,6 +213,16 @@ def task_domains() -> dict[str, tuple[str, ...]]:
     for name, task in tasks.added.items():
         found[task.domain] = tuple(sorted((*found.get(task.domain, ()), name)))
     return dict(sorted(found.items()))
+
+
+def recent_episode(name: str, seed: int, language: Language | None, split: Split) -> Episode:
+    """Returns the same as `build_episode`; recent ones are remembered, as an episode never changes and is often played again."""
+    return _remembered(tasks.get(name), name, seed, language, split)
+
+
+@lru_cache(maxsize=64)
+def _remembered(task: Task, name: str, seed: int, language: Language | None, split: Split) -> Episode:
+    return build_episode(name, seed, language, split)
 
 
 def build_episode(name: str, seed: int, language: Language | None = None, split: Split = "train") -> Episode:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -155,8 +156,13 @@ RULES: tuple[Rule, ...] = (
 )
 
 
-def detect(text: str) -> Iterator[Found]:
-    """Yields everything in `text` that a rule takes for sensitive; ranges may overlap. Takes time linear in the text."""
+@lru_cache(maxsize=1_024)
+def detect(text: str) -> tuple[Found, ...]:
+    """Returns everything in `text` that a rule takes for sensitive; ranges may overlap. Takes time linear in the text."""
+    return tuple(_detect(text))
+
+
+def _detect(text: str) -> Iterator[Found]:
     lower = text.lower()
     hints: dict[re.Pattern[str], bool] = {}
     for rule in RULES:

@@ -18,6 +18,8 @@ from ec2_env.sensitive import SensitiveUnit
 
 MEMO_TEXTS = 300
 """Texts whose findings a matcher remembers in each of two generations."""
+MEMO_PAIRS = 1_000
+"""Pairs of neighboring texts whose findings a matcher remembers."""
 MAX_PARTS = 5_000
 """Possible parts of values looked at in one text, so that a text made of one repeated character costs no more than another."""
 
@@ -54,6 +56,7 @@ class Matcher:
         self.units = units
         self._young: dict[str, Findings] = {}
         self._old: dict[str, Findings] = {}
+        self._crossing: dict[tuple[str, str], tuple[Hit, ...]] = {}
 
     def findings(self, text: str) -> Findings:
         """Returns all hits and parts in `text`; the answer is remembered for a while."""
@@ -66,8 +69,16 @@ class Matcher:
                 self._young[text] = known
         return known
 
-    def across(self, left: str, right: str) -> list[Hit]:
+    def across(self, left: str, right: str) -> tuple[Hit, ...]:
         """Returns the hits that begin in `left` and end in `right`, spans counted from the start of `right`."""
+        known = self._crossing.get((left, right))
+        if known is None:
+            if len(self._crossing) >= MEMO_PAIRS:
+                self._crossing.clear()
+            known = self._crossing[left, right] = tuple(self._across(left, right))
+        return known
+
+    def _across(self, left: str, right: str) -> list[Hit]:
         reach = 2 * self._longest + 16
         left, right = left[-reach:], right[:reach]
         cut = len(left)

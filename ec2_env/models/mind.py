@@ -135,7 +135,7 @@ class Mind:
         if self.awaiting == "advance":
             step = self._walker().step
             if record.ok or (step is not None and step.refused):
-                self._walker().advance(record.value)
+                self._walker().advance(record.value, self.tracker.walker)
                 self.attempts = 0
                 self.advised = max(0, self.advised - 1)
             else:

@@ -37,11 +37,20 @@ class Walker:
             self._replay()
         return self._step
 
-    def advance(self, value: Any) -> None:
-        """Tells the solution what its step returned (or what it believes that it returned)."""
+    def advance(self, value: Any, ahead: Walker | None = None) -> None:
+        """Tells the solution what its step returned (or what it believes that it returned).
+
+        Args:
+            value: What was returned.
+            ahead: A walker that may have been sent the same by now: then its step is this one's, and nothing has to be run.
+        """
+        sends = (*self.sends, value)
+        if ahead is not None and ahead._known and len(ahead.sends) == len(sends) and ahead.sends == sends:
+            self.sends, self._step, self._known, self._generator = sends, ahead._step, True, None
+            return
         if self._generator is None:
             self._replay()
-        self.sends = (*self.sends, value)
+        self.sends = sends
         self._move(value)
 
     def fork(self) -> Walker:
