@@ -13,9 +13,12 @@ CUTOFF = WrapperSpec("Cutoff", "ec2_env.cutoff:Cutoff", {})
 """Grades what an outer time limit cuts off."""
 
 
+ACRONYMS = {"crm": "CRM"}
+
+
 def camel(name: str) -> str:
-    """Returns "ForwardInvoice" for "forward_invoice"."""
-    return "".join(part.capitalize() for part in name.split("_"))
+    """Returns "ForwardInvoice" for "forward_invoice", and "CRM" for "crm"."""
+    return ACRONYMS.get(name) or "".join(part.capitalize() for part in name.split("_"))
 
 
 def env_ids() -> dict[str, dict[str, str]]:
