@@ -266,7 +266,8 @@ def _floors(world: World, floor: int, seats: Sequence[int], people: tuple[int, i
         totals = sorted(first[a] + second[b] for a in first for b in second if a != b)
         best = min(first, key=lambda n: first[n])
         greedy = first[best] + min(cost for n, cost in second.items() if n != best)
-        if totals[0] < 0.98 * totals[1] and totals[0] < 0.85 * greedy:
+        tie = sum(cost == first[best] for cost in first.values()) > 1
+        if totals[0] < 0.98 * totals[1] and totals[0] < 0.85 * greedy and not tie:
             break
     return floors, weight
 
