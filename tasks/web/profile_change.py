@@ -1,7 +1,8 @@
 """Change a colleague's shop account by what the second of two requests leaves of the first.
 
 The accounts are listed under masked names, and a namesake has one too: only the end of the registered phone number tells them
-apart. An account with an undelivered order needs that order redirected as well, by another form; without one, that form is wrong.
+apart. The site refuses the new address, and only the refusal says what to do: give a pick-up point that it names, or use another
+form. An account with an undelivered order needs that order redirected as well; without one, that form is wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from functools import partial
 
 from ec2_env.actions import Finish, ToolCall
-from ec2_env.checks import RecordEdited, Reported, ReportedConfirmation, Submitted, gated, let_out
+from ec2_env.checks import Grader, RecordEdited, Reported, ReportedConfirmation, Submitted, gated, let_out
 from ec2_env.task import SKIP, Check, Forbidden, Plan, Slip, Slot, Step, Steps, Task
 from ec2_env.workspace.pages import Field, Record
 from ec2_env.workspace.world import Person, World
@@ -39,8 +40,14 @@ SECOND = (
 RULES = (
     "一、企业后台可修改员工账户的手机和收货地址，请照原文填写，没有变化的栏目留空。\n"
     "二、账户有未签收订单的，除修改资料外，还须用“订单改派”表把该订单改到新的收货地址。\n"
-    "三、没有未签收订单的账户，不要填写改派表。"
+    "三、没有未签收订单的账户，不要填写改派表。\n"
+    "四、提交被退回的，照退回说明办理；“资料变更审核”表仅在退回说明要求时填写。"
 )
+
+REFUSED = {
+    "pickup": "该地址超出配送范围，收货地址请改填自提点“{point}”，订单改派也用它",
+    "review": "该地址须人工审核，请将本次要改的各项一并填入“资料变更审核”表，本表不必再填",
+}
 
 
 def build(world: World) -> Plan:
@@ -49,7 +56,8 @@ def build(world: World) -> Plan:
     shop, host = rng.choice(SHOPS)
     asker = world.person()
     namesake = world.person(like=asker)
-    ordered = rng.random() < 0.5
+    ordered, kind = rng.random() < 0.5, rng.choice(("pickup", "review"))
+    point = f"{rng.choice(('北苑', '东湖', '南门', '西郊', '中山路'))}{rng.randrange(2, 90)}号自提点"
     base = f"https://{host}"
     private: list[str] = []
     orders = [f"DD{number}" for number in rng.sample(range(100_000, 999_999), 3)]
@@ -91,47 +99,57 @@ def build(world: World) -> Plan:
     )
     world.mail.noise(5, mentioning=asker)
 
+    refused = ((right["address"], REFUSED[kind].format(point=point)),)
     redirect = web.form(
         f"{base}/orders/redirect",
         "订单改派",
         [
             Field(id="order", label="订单号", known=tuple(orders[:2]), unknown="查无此未签收订单"),
-            Field(id="address", label="新的收货地址"),
+            Field(id="address", label="新的收货地址", refused=refused if kind == "pickup" else ()),
             Field(id="remark", label="备注", required=False),
         ],
         prefix="redirect",
         unique="order",
     ).id
+    asked = [Field(id="account", label="账户编号", known=(mine.id, other.id, third.id), unknown="查无此账户")]
+    asked += [Field(id="phone", label="新手机", kind="phone", required=False), Field(id="address", label="新的收货地址")]
+    review = web.form(f"{base}/review", "资料变更审核", asked, prefix="review").id
     links = []
     for record in rng.sample([mine, other, third], 3):
         values, url = dict(record.values), f"{base}/admin/{record.id}"
         fields = [
             Field(id="phone", label="手机", kind="phone", required=False),
-            Field(id="address", label="收货地址", required=False),
+            Field(id="address", label="收货地址", required=False, refused=refused),
         ]
         edit = web.editor(f"{url}/edit", "修改资料", fields, record).id
         web.page(url, f"账户 {record.id}", "员工账户详情", record=record.id, forms=(edit,), indexed=False)
         links.append((f"{record.id}：{values['name'][0]}**，手机尾号{values['phone'][-4:]}", url))
-    web.page(f"{base}/admin", f"{shop}企业后台", "本公司员工账户，姓名已隐藏。", links=links, forms=(redirect,), indexed=False)
+    web.page(
+        f"{base}/admin", f"{shop}企业后台", "本公司员工账户，姓名已隐藏。", links=links, forms=(redirect, review), indexed=False
+    )
     web.page(f"{base}/rules", f"{shop}修改资料须知", RULES, links=(("企业后台", f"{base}/admin"),))
     web.page(base, shop, "好货天天有。", links=(("企业后台", f"{base}/admin"), ("修改资料须知", f"{base}/rules")))
     web.noise(4)
 
-    edited = RecordEdited(id=mine.id, values=right)
+    if kind == "pickup":
+        right["address"] = point
+        edited: Grader = RecordEdited(id=mine.id, values=right)
+    else:
+        edited = Submitted(form=review, values={"account": mine.id, **right}, keys=("account", "address"))
     told = gated(Reported("account", mine.id), edited)
     if ordered:
         moved = Submitted(
             form=redirect, values={"order": orders[0], "address": right["address"]}, keys=("order", "address"), free=("remark",)
         )
         checks: tuple[Check, ...] = (
-            Check("account_edited", 0.5, edited),
+            Check("change_filed", 0.5, edited),
             Check("order_redirected", 0.3, moved),
             Check("reports_account", 0.1, told),
             Check("reports_redirection", 0.1, gated(ReportedConfirmation("redirect", redirect), edited, moved)),
         )
     else:
         checks = (
-            Check("account_edited", 0.8, edited),
+            Check("change_filed", 0.8, edited),
             Check("reports_account", 0.1, told),
             Check("reports_redirection", 0.1, gated(Reported("redirect", "无"), edited)),
         )
@@ -148,7 +166,7 @@ def build(world: World) -> Plan:
 
 
 def solve(name: str, shop: str) -> Steps:
-    """Reads both requests and the rules, finds the account by the phone's last digits, edits it, redirects an open order."""
+    """Reads both requests and the rules, finds the account by the phone's last digits, does as the refusal says, redirects."""
     hits = yield Step(action=ToolCall("search_mail", {"query": shop}), skill="planning")
     first_id = next(hit["id"] for hit in hits if hit["subject"].startswith("麻烦"))
     first = yield Step(action=ToolCall("read_mail", {"mail_id": first_id}), skill="exploration")
@@ -176,19 +194,31 @@ def solve(name: str, shop: str) -> Steps:
     form, order = page["forms"][0]["url"], page["record"]["open_order"]
     yield Step(action=ToolCall("get_form", {"form_url": form}), skill="exploration")
     both = {"phone": phone, "address": address}
-    slips: list[Slip] = [(filling(form, both),), (filling(form, {"address": wanted["address"]}),), SKIP]
-    if len(wanted) == 1:
-        slips[1] = (filling(form, {**wanted, "phone": phone}),)
-    yield Step(action=filling(form, wanted), skill="consistency", difficulty=0.6, slips=tuple(slips))
-    redirect = admin["forms"][0]["url"]
+    hasty = both if both["address"] != wanted["address"] else {"phone": phone}
+    refusal = yield Step(
+        action=filling(form, wanted), skill="consistency", difficulty=0.3, slips=((filling(form, hasty),),), refused=True
+    )
+    said, forms = refusal.get("error", ""), {found["title"]: found["url"] for found in admin["forms"]}
+    account, redirect = page["url"].rpartition("/")[2], forms["订单改派"]
+    if "自提点" in said:
+        point = re.findall(r"自提点“(.+?)”", said)[0]
+        extra = {} if "phone" in wanted else {"phone": phone}
+        wanted = {**wanted, "address": point}
+        wrong_edit: Slip = (filling(form, {**extra, "address": point}),)
+        yield Step(action=filling(form, wanted), skill="policy", difficulty=0.6, slips=(wrong_edit, SKIP))
+    elif said:
+        review = forms["资料变更审核"]
+        call = filling(review, {"account": account, **wanted})
+        yield Step(action=ToolCall("get_form", {"form_url": review}), skill="exploration")
+        old: Slip = (filling(review, {"account": account, **both}),)
+        yield Step(action=call, skill="policy", difficulty=0.6, slips=(SKIP, old))
     moving = filling(redirect, {"order": order, "address": wanted["address"]})
     confirmation = "无"
     if order != "无":
         yield Step(action=ToolCall("get_form", {"form_url": redirect}), skill="exploration")
         stale = filling(redirect, {"order": order, "address": page["record"]["address"]})
-        done = yield Step(action=moving, skill="policy", difficulty=0.7, slips=(SKIP, (stale,)))
+        done = yield Step(action=moving, skill="policy", difficulty=0.5, slips=(SKIP, (stale,)))
         confirmation = done["confirmation"]
-    account = page["url"].rpartition("/")[2]
     data = {"account": account, "redirect": confirmation}
     wrong = {**data, "redirect": order if order != "无" else account}
     yield Step(action=Finish(answer="已办好。", data=data), skill="synthesis", slips=((Finish(answer="已办好。", data=wrong),),))
@@ -205,7 +235,14 @@ TASK: Task = Task(
     domain="web",
     apps=("web", "mail"),
     languages=("zh",),
-    patterns=("superseded sources", "join under different keys", "rules stored as data", "distractors", "data minimization"),
+    patterns=(
+        "recovery after a failure",
+        "superseded sources",
+        "join under different keys",
+        "rules stored as data",
+        "distractors",
+        "data minimization",
+    ),
     build=build,
     variants=3,
 )
