@@ -21,8 +21,10 @@ _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])(?!(?:[A-Za-z][a-z]*|[0-9]+)(?![A-Za-z0-
 """A run of base64 letters that is neither a word nor a number."""
 _WRAPPED = re.compile(r"(?:[A-Za-z0-9+/]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/]+")
 _HEX = re.compile(r"[0-9a-fA-F]{8,}")
-_HEX_APART = re.compile(r"(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ :,-]{1,2}(?:0x|\\x)?[0-9a-fA-F]{2}|(?:0x|\\x)[0-9a-fA-F]{2}){3,}")
-_HEX_HINT = re.compile(r"[ :,-][0-9a-fA-F]{2}[ :,-]{1,2}[0-9a-fA-F]{2}(?![0-9a-zA-Z])")
+_BYTE = r"(?:[2-9a-fA-F][0-9a-fA-F]|0[9aAdD])"
+"""A byte of readable text in hex: dates and times of day have others, and are passed over."""
+_HEX_APART = re.compile(rf"(?:0x|\\x)?{_BYTE}(?:[ :,-]{{1,2}}(?:0x|\\x)?{_BYTE}|(?:0x|\\x){_BYTE}){{3,}}")
+_HEX_HINT = re.compile(rf"[ :,-]{_BYTE}[ :,-]{{1,2}}{_BYTE}(?![0-9a-zA-Z])")
 _HEX_NOISE = re.compile(r"0x|\\x|[ :,-]")
 _PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
