@@ -71,7 +71,7 @@ def test_tasks_as_json_tell_everything_and_can_be_chosen_by_domain(capsys: pytes
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found] == list(names)
     for one in found:
-        assert 0 < one["solution_steps"] <= one["max_steps"] and one["languages"] and one["sensitive_kinds"]
+        assert 0 < one["solution_steps"] <= one["max_steps"] and one["languages"] and one["example"]
     assert cli.main(["tasks", "--domain", "nowhere"]) == 2
 
 
