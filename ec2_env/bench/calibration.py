@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ec2_env.bench.suites import DEFAULT_SUITE, load_suite
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import profile as profiles
 from ec2_env.models.profile import Profile, load_profile, read_toml
 from ec2_env.models.sim import SimulatedModel
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Always, Decision
-from ec2_env.task import task_domains, tasks
 
 ANCHORS = Path(profiles.__file__).parent / "anchors.toml"
 ROUNDS = 12
@@ -38,18 +38,17 @@ class Fit:
     episodes: int
 
 
-def calibrate(domain: str = "email", seeds: Sequence[int] = range(12), trials: int = 2) -> list[Fit]:
+def calibrate(suite: str = DEFAULT_SUITE, seeds: Sequence[int] = range(5), trials: int = 1) -> list[Fit]:
     """Fits every anchored model by bisection on the train split. Draws are common to all abilities, so the search is smooth.
 
     Args:
-        domain: Task folder whose tasks stand for the study's.
+        suite: Suite whose tasks stand for the study's.
         seeds: Train seeds of each task and language.
         trials: Trials of each.
     """
     keys = [
         EpisodeKey(task=name, language=language, split="train", seed=seed, trial=trial)
-        for name in task_domains()[domain]
-        for language in tasks.get(name).languages
+        for name, language in load_suite(suite).pairs()
         for seed in seeds
         for trial in range(trials)
     ]

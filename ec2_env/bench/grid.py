@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from ec2_env.bench.suites import Suite, load_suite
+from ec2_env.bench.suites import DEFAULT_SUITE, Suite, load_suite
 from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Prepared, Strategy, load_strategy
@@ -81,7 +81,7 @@ class BenchConfig:
     def command(self) -> str:
         """Returns the shortest command that gives the same table."""
         default = load_suite(self.name)
-        words = ["ec2-env", "bench", *([] if self.name == "email" else ["--suite", self.name])]
+        words = ["ec2-env", "bench", *([] if self.name == DEFAULT_SUITE else ["--suite", self.name])]
         words += [] if self.strategies == default.strategies else [w for s in self.strategies for w in ("--strategy", s)]
         words += [] if self.edges == default.edges else [word for edge in self.edges for word in ("--edge", edge)]
         words += [] if self.cloud == default.cloud else ["--cloud", self.cloud]

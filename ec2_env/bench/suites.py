@@ -21,6 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+DEFAULT_SUITE = "ec2-128"
 STRATEGIES = (
     "edge_only",
     "cloud_only",

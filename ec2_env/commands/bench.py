@@ -27,7 +27,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "exit status: 0, or 1 if episodes are missing or ended in an infrastructure error"
     )
     what = parser.add_argument_group("what is compared")
-    what.add_argument("--suite", default="email", metavar="NAME", help="suite, or FILE.toml:NAME (default: email)")
+    what.add_argument("--suite", default="ec2-128", metavar="NAME", help="suite, or FILE.toml:NAME (default: ec2-128)")
     what.add_argument("--strategy", action="append", metavar="SPEC", help="strategy; repeatable (default: the suite's)")
     what.add_argument("--edge", action="append", metavar="MODEL", help="edge model; repeatable (default: the suite's)")
     what.add_argument("--cloud", metavar="MODEL", help="cloud model (default: the suite's)")

@@ -9,8 +9,8 @@ from ec2_env.command import Command
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--domain", default="email", help="task folder to fit on (default: email)")
-    parser.add_argument("--seeds", type=int, default=12, help="train seeds of each task and language (default: 12)")
+    parser.add_argument("--suite", default="ec2-128", metavar="NAME", help="suite whose tasks are fitted on (default: ec2-128)")
+    parser.add_argument("--seeds", type=int, default=5, help="train seeds of each task and language (default: 5)")
     parser.add_argument("--write", action="store_true", help="write the fitted abilities into the profile files")
 
 
@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ec2_env.bench.calibration import calibrate
     from ec2_env.models.profile import FOLDER
 
-    for fit in calibrate(arguments.domain, range(arguments.seeds)):
+    for fit in calibrate(arguments.suite, range(arguments.seeds)):
         error = 100 * (fit.reached - fit.target)
         print(
             f"{fit.name:16} ability {fit.ability:6.3f}   completion {100 * fit.reached:5.1f} "

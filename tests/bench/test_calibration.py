@@ -24,12 +24,11 @@ def test_more_ability_completes_more(name: str) -> None:
 
 
 def test_a_higher_anchor_gives_a_higher_ability(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calibration, "task_domains", lambda: {"email": ("forward_invoice",)})
     monkeypatch.setattr(calibration, "ANCHORS", tmp_path / "anchors.toml")
     fits: list[Fit] = []
     for percent in (20, 80):
         (tmp_path / "anchors.toml").write_text(f'[completion]\n"qwen3.5-9b" = {percent}\n', encoding="utf-8")
-        fits += calibrate("email", range(8), trials=1)
+        fits += calibrate("email-smoke", range(16))
     low, high = fits
     assert low.ability < high.ability
     assert (low.episodes, low.target, high.target) == (16, 0.2, 0.8)
@@ -40,7 +39,7 @@ def test_the_command_shows_the_fit_and_writes_nothing_but_the_ability(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fit = Fit(name="qwen3.5-9b", ability=1.234, target=0.4, reached=0.41, episodes=7)
-    monkeypatch.setattr(calibration, "calibrate", lambda domain, seeds: [fit])
+    monkeypatch.setattr(calibration, "calibrate", lambda suite, seeds: [fit])
     before = (profiles.FOLDER / "qwen3.5-9b.toml").read_text(encoding="utf-8")
     (tmp_path / "qwen3.5-9b.toml").write_text(before, encoding="utf-8")
     monkeypatch.setattr(profiles, "FOLDER", tmp_path)
