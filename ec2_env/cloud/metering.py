@@ -52,7 +52,9 @@ class PromptCache:
         """Splits the tokens of a request into those billed as raw and as cached input, and remembers the request.
 
         The cached part is the longest prefix shared with any earlier request of the session (whole texts first, then inside the
-        first text that differs), rounded down to whole blocks, and nothing below the minimum.
+        first text that differs), rounded down to whole blocks, and nothing below the minimum. Inside a text the prefix is
+        compared by characters, so the part of a word that both requests begin alike, such as the space before it, may count as
+        shared: a token or two too many, before rounding. Nothing expires by time (docs/decisions.md).
 
         Args:
             prompt: The texts of the request, in the order sent.

