@@ -101,7 +101,7 @@ class SimulatedCloud:
         if role.startswith(PLAN):
             return Reply(text=self._plan(), thinking_tokens=self._thinking())
         payload = "\n".join(_texts(messages))
-        transcript = any(message.get("role") == "tool" for message in messages)
+        transcript = any(message.get("role") == "tool" for message in messages) or self._at_the_start(payload)
         if role.startswith(ADVISE):
             action = self._as_seen(self._advised(payload, transcript), payload, transcript)
             return Reply(text=f"Do this next: {action_text(action)}", thinking_tokens=self._thinking())
@@ -111,6 +111,10 @@ class SimulatedCloud:
         else:
             action = self._advised(payload, transcript)
         return Reply(calls=(dump_action(self._as_seen(action, payload, transcript)),), thinking_tokens=self._thinking())
+
+    def _at_the_start(self, payload: str) -> bool:
+        """Says whether nothing has been done yet and the instruction is in the payload: then there is nothing else to know."""
+        return not self.progress.records and self.progress.episode.instruction in payload
 
     def _plan(self) -> str:
         """Returns a plan in general terms; of the solution it tells only which tool comes first."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ec2_env.actions import Finish, InvokeCloud, ToolCall
+from ec2_env.actions import Finish, InvokeCloud, ToolCall, parse_action
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.envs import DecisionEnv
@@ -200,6 +200,16 @@ class Sharing:
             session.next_step()
         assert session.result is not None
         return float(session.result["completion"])
+
+
+def test_before_anything_was_done_the_instruction_is_all_that_a_cloud_has_to_know() -> None:
+    running = Session(build_episode("release_branch", 0), cloud=PERFECT, settings=CloudSettings())
+    answer = running.invoke(InvokeCloud(request="", mode="act", share="transcript"))
+    assert answer is not None
+    assert running.call(parse_action(answer.call), "cloud").ok
+    blind = Session(build_episode("release_branch", 0), cloud=PERFECT, settings=CloudSettings())
+    answer = blind.invoke(InvokeCloud(request="What next?", mode="act", share="request"))
+    assert answer is not None and "not shown" in str(answer.call)
 
 
 def test_more_context_completes_more() -> None:
