@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, ClassVar, Generic, TypeVar
 
 import gymnasium as gym
@@ -19,6 +20,7 @@ from ec2_env.render import render_ansi, render_html
 from ec2_env.reward import RewardWeights, Terms, reward_weights, terms
 from ec2_env.session import Session
 from ec2_env.task import Episode, recent_episode, task_domains, tasks
+from ec2_env.trace import CloudCall
 from ec2_env.workspace.tools import CLOUD_SCHEMA
 
 MAX_SEED = 2**31
@@ -39,7 +41,9 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         cloud: Specification of the cloud model.
         cloud_settings: Budgets, outages and redaction, see `ec2_env.cloud.gateway.CloudSettings`.
         max_cloud_usd: Hard cap on the cloud bill of an episode in US dollars.
-        reward: "scalar", or "vector" for (task, -cost, -exposure) with a `reward_space`.
+        max_exposure: Hard cap on the weighted share of the episode's sensitive units that may reach the cloud, 0 to 1.
+        reward: "scalar"; "vector" for (task, -cost, -exposure) with a `reward_space`; or "constraint": the reward is the
+            completion alone, and `info` has the step's `costs` and the `limits` of the episode.
         weights: Weights of the scalar reward, see `ec2_env.reward.RewardWeights`.
         max_episode_steps: Steps after which an episode is truncated; the task's own limit if None.
         fault_rate: Chance that a tool call fails as services do, rate-limited or timed out, 0 to below 1.
@@ -65,6 +69,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         cloud: str | Model = "sim:gpt-5.4",
         cloud_settings: Mapping[str, Any] | CloudSettings | None = None,
         max_cloud_usd: float | None = None,
+        max_exposure: float | None = None,
         reward: str = "scalar",
         weights: Mapping[str, float] | RewardWeights | None = None,
         max_episode_steps: int | None = None,
@@ -74,8 +79,8 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         self.names = chosen_tasks(task, domain, language)
         if split not in ("train", "test"):
             raise ConfigurationError(f"split is {split!r}, expected 'train' or 'test'")
-        if reward not in ("scalar", "vector"):
-            raise ConfigurationError(f"reward is {reward!r}, expected 'scalar' or 'vector'")
+        if reward not in ("scalar", "vector", "constraint"):
+            raise ConfigurationError(f"reward is {reward!r}, expected 'scalar', 'vector' or 'constraint'")
         if render_mode not in (None, "ansi", "html"):
             raise ConfigurationError(f"render_mode is {render_mode!r}, expected None, 'ansi' or 'html'")
         if max_episode_steps is not None and (not isinstance(max_episode_steps, int) or max_episode_steps < 1):
@@ -84,7 +89,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
             raise ConfigurationError(f"fault_rate is {fault_rate!r}, expected a share from 0 to below 1")
         self.split, self.language, self.reward_form, self.render_mode = split, language, reward, render_mode
         self.cloud = load_model(cloud) if isinstance(cloud, str) else cloud
-        self.settings = make_settings(cloud_settings, max_cloud_usd)
+        self.settings = make_settings(cloud_settings, max_cloud_usd, max_exposure)
         self.weights = weights if isinstance(weights, RewardWeights) else reward_weights(weights or {})
         self.max_episode_steps, self.fault_rate = max_episode_steps, fault_rate
         if reward == "vector":
@@ -166,6 +171,10 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
             ],
             "messages": list(session.messages),
         }
+        if self.reward_form == "constraint":
+            spent = sum(Decimal(event.usd) for event in events if isinstance(event, CloudCall))
+            info["costs"] = {"usd": float(spent), "exposure": found.exposure}
+            info["limits"] = {"usd": self.settings.max_usd, "exposure": self.settings.max_exposure}
         if session.result is not None:
             info["result"] = session.result
         over = session.ended
@@ -183,7 +192,12 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         return reward + self._reward(graded)
 
     def _reward(self, found: Terms) -> Any:
-        return np.array(found.vector()) if self.reward_form == "vector" else found.scalar(self.weights)
+        match self.reward_form:
+            case "vector":
+                return np.array(found.vector())
+            case "constraint":
+                return found.task
+        return found.scalar(self.weights)
 
     def render(self) -> Any:
         """Returns the episode so far as text ("ansi") or as a page ("html"); None without a render mode."""
@@ -236,7 +250,10 @@ def chosen_tasks(task: str | None, domain: str | None, language: str | None) -> 
     return names
 
 
-def make_settings(given: Mapping[str, Any] | CloudSettings | None, max_cloud_usd: float | None) -> CloudSettings:
-    """Returns the conditions of cloud use from an env's arguments; `max_cloud_usd` goes before the cap in `given`."""
+def make_settings(
+    given: Mapping[str, Any] | CloudSettings | None, max_cloud_usd: float | None, max_exposure: float | None = None
+) -> CloudSettings:
+    """Returns the conditions of cloud use from an env's arguments; the caps named apart go before those in `given`."""
     settings = given if isinstance(given, CloudSettings) else cloud_settings(dict(given or {}))
-    return settings if max_cloud_usd is None else replace(settings, max_usd=max_cloud_usd)
+    caps = {"max_usd": max_cloud_usd, "max_exposure": max_exposure}
+    return replace(settings, **{name: cap for name, cap in caps.items() if cap is not None})  # type: ignore[arg-type]  # both floats

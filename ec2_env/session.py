@@ -230,7 +230,7 @@ class Session:
             written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
             self._edge_read += 1  # the call that it writes now is in its cache already
         took = latency_s(written, read, profile=EDGE_LATENCY)
-        self.meter.add_edge(read, written, card.parameters or 0.0, took)
+        self.meter.add_edge(read, written, card.parameters or 0.0, took, probe=probe)
         flops = edge_flops(card.parameters or 0.0, read + written)
         self.events.append(EdgeTurn(self.step, read, written, flops, took, reply.text, probe))
 
@@ -296,7 +296,14 @@ class Session:
             "tokens_cached": meter.tokens_cached,
             "tokens_out": meter.tokens_out,
             "cloud_usd": float(meter.cloud_usd),
+            "usage_gap": {
+                "raw": meter.gap_raw,
+                "cached": meter.gap_cached,
+                "out": meter.gap_out,
+                "usd": float(meter.gap_usd),
+            },
             "edge_flops": meter.edge_flops,
+            "edge_flops_without_probes": meter.edge_flops_without_probes,
             "latency_s": meter.latency_s,
             "steps": self.step,
             "problem": ended.problem,

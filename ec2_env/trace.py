@@ -71,6 +71,11 @@ class CloudCall(msgspec.Struct, frozen=True, tag="cloud"):
     latency_s: float
     exposures: tuple[Exposed, ...]
     problem: str = ""
+    gap_raw: int = 0
+    """What the provider reported less what the package counts for the same call; 0 if it reported nothing. So the next three."""
+    gap_cached: int = 0
+    gap_out: int = 0
+    gap_usd: str = "0"
 
 
 class Decided(msgspec.Struct, frozen=True, tag="decision"):

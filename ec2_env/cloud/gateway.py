@@ -24,6 +24,9 @@ from ec2_env.models.draws import uniform
 from ec2_env.progress import Progress
 from ec2_env.trace import CloudCall, Exposed
 
+ROUNDING = 1e-9
+"""By so much a sum of shares may pass a cap."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloudSettings:
@@ -33,6 +36,8 @@ class CloudSettings:
         max_usd: Hard cap for an episode in US dollars; None for no cap. A call whose worst case would pass it is refused.
         max_calls: Hard cap on calls; None for no cap.
         max_tokens: Hard cap on all cloud tokens, input and output; None for no cap.
+        max_exposure: Hard cap on the weighted share of the episode's sensitive units that may cross, 0 to 1; None for no cap. A
+            call is audited before it is sent and refused if it would pass the cap.
         outage_rate: Chance that a call fails, 0 to 1; drawn from the episode's noise.
         redactor: Engine for redacted calls: "rules", "oracle" (knows the true values; an upper bound) or "none".
         max_output_tokens: Longest reply that is reckoned with before a call.
@@ -42,6 +47,7 @@ class CloudSettings:
     max_usd: float | None = None
     max_calls: int | None = None
     max_tokens: int | None = None
+    max_exposure: float | None = None
     outage_rate: float = 0.0
     redactor: Literal["rules", "oracle", "none"] = "rules"
     max_output_tokens: int = 2048
@@ -52,10 +58,12 @@ class CloudSettings:
             raise ConfigurationError(f"outage_rate is {self.outage_rate!r}, expected a share between 0 and 1")
         if self.redactor not in ("rules", "oracle", "none"):
             raise ConfigurationError(f"redactor is {self.redactor!r}, expected 'rules', 'oracle' or 'none'")
-        for name in ("max_usd", "max_calls", "max_tokens"):
+        for name in ("max_usd", "max_calls", "max_tokens", "max_exposure"):
             value = getattr(self, name)
             if value is not None and not (_number(value) and value >= 0):
                 raise ConfigurationError(f"{name} is {value!r}, expected a number of at least 0, or None for no cap")
+        if self.max_exposure is not None and self.max_exposure > 1:
+            raise ConfigurationError(f"max_exposure is {self.max_exposure!r}, expected a share between 0 and 1")
 
 
 def _number(value: object) -> bool:
@@ -158,6 +166,7 @@ class Gateway:
         cache = self.cache.fork()
         raw, cached = cache.split(payload.texts, self.card.family)
         problem = self._over_budget(Usage(raw=raw, cached=cached, output=self.settings.max_output_tokens), meter)
+        problem = problem or self._over_exposure(payload)
         if problem:
             return self._stopped(request, step, "refused", problem)
         self.calls += 1
@@ -202,10 +211,14 @@ class Gateway:
         for call in reply.calls[:1]:
             spoken += call_text(call)
         written = count(spoken, self.card.family) + reply.thinking_tokens
-        usage = reply.usage or replace(estimate, output=min(written, self.settings.max_output_tokens))
+        own = replace(estimate, output=min(written, self.settings.max_output_tokens))
+        usage = reply.usage or own
         usd = cost_usd(usage, self.rates)
         took = latency_s(usage.output, usage.raw, profile=self.settings.latency)
         meter.add_cloud(usage, usd, took)
+        gap = (usage.raw - own.raw, usage.cached - own.cached, usage.output - own.output)
+        gap_usd = usd - cost_usd(own, self.rates) if reply.usage else Decimal(0)
+        meter.add_gap(*gap, gap_usd)
         fresh, exposures = self._crossed(payload)
         restore = self.redactor.restore if request.redact else _same
         text = restore(reply.text)
@@ -225,6 +238,10 @@ class Gateway:
             usd=str(usd),
             latency_s=took,
             exposures=exposures,
+            gap_raw=gap[0],
+            gap_cached=gap[1],
+            gap_out=gap[2],
+            gap_usd=str(gap_usd),
         )
         return Answer(event=event, text=text, call=first)
 
@@ -244,6 +261,16 @@ class Gateway:
         if cap.max_tokens is not None and used + worst.raw + worst.cached + worst.output > cap.max_tokens:
             return f"the budget of {cap.max_tokens} cloud tokens does not cover another call ({used} used)"
         return None
+
+    def _over_exposure(self, payload: Payload) -> str | None:
+        """Says that a call would expose more than is allowed, or None. Does not say what, since the agent reads it."""
+        cap = self.settings.max_exposure
+        if cap is None:
+            return None
+        after = self.audit.fork()
+        if not after.scan(payload.texts) or _exposed(after) <= cap + ROUNDING:
+            return None
+        return f"the exposure budget of {cap:g} does not cover this call ({_exposed(self.audit):.3f} used)"
 
     def _stopped(
         self,
@@ -282,6 +309,12 @@ def call_text(call: dict[str, Any]) -> str:
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"), default=str)
     return f"{call.get('name')}({arguments})"
+
+
+def _exposed(audit: Audit) -> float:
+    """Returns the weighted share of the units that has crossed, 0 to 1: the sum of the exposure terms of the reward."""
+    whole = sum(unit.weight for unit in audit.units)
+    return sum(unit.weight * audit.levels.get(unit.id, 0.0) for unit in audit.units) / whole if whole else 0.0
 
 
 def _same(text: str) -> str:

@@ -172,6 +172,9 @@ class Meter:
         edge_tokens_in: Uncached input tokens of the edge model, probes and redactor calls included.
         edge_tokens_out: Output tokens of the edge model.
         edge_flops: Operations of the edge model, see `edge_flops`.
+        edge_flops_without_probes: The same without probes, as EC2-Bench accounts: what a probe has read then stands in the
+            edge's prefix cache and is in no turn's figure, so this understates strategies that probe.
+        gap_raw: Sum of what providers reported less what the package counts for the same calls; so the next three.
         latency_s: Simulated seconds of all calls, one after the other.
     """
 
@@ -183,7 +186,12 @@ class Meter:
     edge_tokens_in: int = 0
     edge_tokens_out: int = 0
     edge_flops: float = 0.0
+    edge_flops_without_probes: float = 0.0
     latency_s: float = 0.0
+    gap_raw: int = 0
+    gap_cached: int = 0
+    gap_out: int = 0
+    gap_usd: Decimal = Decimal(0)
 
     def add_cloud(self, usage: Usage, usd: Decimal, latency_s: float) -> None:
         """Adds one billed cloud call."""
@@ -194,11 +202,20 @@ class Meter:
         self.cloud_calls += 1
         self.latency_s += latency_s
 
-    def add_edge(self, uncached_in: int, out: int, parameters: float, latency_s: float) -> None:
-        """Adds one call of an edge model with `parameters` weights."""
+    def add_gap(self, raw: int, cached: int, out: int, usd: Decimal) -> None:
+        """Adds by how much a provider's report of one call is above the package's own count."""
+        self.gap_raw += raw
+        self.gap_cached += cached
+        self.gap_out += out
+        self.gap_usd += usd
+
+    def add_edge(self, uncached_in: int, out: int, parameters: float, latency_s: float, *, probe: bool = False) -> None:
+        """Adds one turn, or one probe, of an edge model with `parameters` weights."""
         self.edge_tokens_in += uncached_in
         self.edge_tokens_out += out
-        self.edge_flops += edge_flops(parameters, uncached_in + out)
+        flops = edge_flops(parameters, uncached_in + out)
+        self.edge_flops += flops
+        self.edge_flops_without_probes += 0.0 if probe else flops
         self.latency_s += latency_s
 
     def fork(self) -> Meter:

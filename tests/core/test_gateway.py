@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -284,6 +285,53 @@ def test_what_a_provider_reports_is_what_is_billed() -> None:
     assert (meter.tokens_raw, meter.tokens_cached, meter.tokens_out) == (100, 50, 7)
 
 
+def test_what_a_provider_reports_beyond_the_own_count_is_in_the_record_and_the_result() -> None:
+    reported = Usage(raw=100, cached=50, output=7)
+    plain, told = (worked(Recorder(Reply(text="ok", usage=usage))) for usage in (None, reported))
+    for session in (plain, told):
+        for _ in range(2):
+            session.invoke(InvokeCloud(mode="advise", share="transcript"))
+        session.end()
+    own, seen = ([event for event in session.events if isinstance(event, CloudCall)] for session in (plain, told))
+    for ours, theirs in zip(own, seen, strict=True):
+        assert (ours.gap_raw, ours.gap_cached, ours.gap_out, ours.gap_usd) == (0, 0, 0, "0")
+        assert theirs.gap_raw == 100 - ours.tokens_raw
+        assert theirs.gap_cached == 50 - ours.tokens_cached
+        assert theirs.gap_out == 7 - ours.tokens_out
+        assert Decimal(theirs.gap_usd) == Decimal(theirs.usd) - Decimal(ours.usd)
+    assert plain.result is not None and told.result is not None
+    assert plain.result["usage_gap"] == {"raw": 0, "cached": 0, "out": 0, "usd": 0.0}
+    assert told.result["usage_gap"] == {
+        "raw": sum(call.gap_raw for call in seen),
+        "cached": sum(call.gap_cached for call in seen),
+        "out": sum(call.gap_out for call in seen),
+        "usd": pytest.approx(sum(float(call.gap_usd) for call in seen)),
+    }
+    assert told.result["cloud_usd"] - told.result["usage_gap"]["usd"] == pytest.approx(plain.result["cloud_usd"])
+
+
+@pytest.mark.parametrize("usage", [None, Usage(raw=272_001, output=100)])
+def test_a_long_request_is_billed_at_the_second_tier(usage: Usage | None) -> None:
+    cloud = Recorder(Reply(text="ok", usage=usage))
+    session = worked(cloud)
+    text = " a" * 300_000 if usage is None else "?"
+    answer = session.invoke(InvokeCloud(mode="advise", share="request", request=text))
+    assert answer is not None
+    event = answer.event
+    assert event.tokens_raw > 272_000
+    assert Decimal(event.usd) == Decimal(5 * event.tokens_raw + Decimal("22.5") * event.tokens_out) / 1_000_000
+
+
+def test_a_request_that_failed_is_not_in_the_prompt_cache() -> None:
+    session = worked(Recorder(EndpointError("no route")))
+    session.invoke(InvokeCloud(mode="act", share="transcript"))
+    assert session.gateway is not None
+    session.gateway.model = Recorder()
+    session.invoke(InvokeCloud(mode="act", share="transcript"))
+    failed, first = (event for event in session.events if isinstance(event, CloudCall))
+    assert (failed.status, first.status, first.tokens_cached) == ("failed", "ok", 0)
+
+
 def test_a_repeated_prefix_is_cached() -> None:
     session = worked(Recorder())
     for _ in range(2):
@@ -314,6 +362,8 @@ def test_the_totals_are_the_sums_of_the_calls(strategy: str, name: str) -> None:
     assert {e["unit"]: e["level"] for e in result["exposed"]} == levels
     turns = [event for event in done.events if type(event).__name__ == "EdgeTurn"]
     assert result["edge_flops"] == pytest.approx(sum(turn.flops for turn in turns))
+    assert result["edge_flops_without_probes"] == pytest.approx(sum(turn.flops for turn in turns if not turn.probe))
+    assert result["usage_gap"] == {"raw": 0, "cached": 0, "out": 0, "usd": 0.0}, "simulated models report no usage"
     waited = sum(call.latency_s for call in calls) + sum(turn.latency_s for turn in turns)
     assert result["latency_s"] == pytest.approx(waited)
 
@@ -323,3 +373,4 @@ def test_unknown_settings_are_named() -> None:
         cloud_settings({"max_dollars": 1})
     assert cloud_settings({"latency": {"round_trip_s": 1.0, "prefill_tokens_per_s": 2.0, "decode_tokens_per_s": 3.0}}).latency
     assert CloudSettings().max_usd is None
+    assert CloudSettings().max_exposure is None
