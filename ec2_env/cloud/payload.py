@@ -37,7 +37,11 @@ class Transcript:
 
     def catch_up(self, messages: Sequence[Message]) -> None:
         """Takes in the messages that are new; the transcript of an episode only grows."""
-        for message in messages[len(self.messages) :]:
+        fresh = messages[len(self.messages) :]
+        if self._change is not None and len(fresh) > 1:
+            for message in fresh:  # a value that a later message gives away has to be hidden in the earlier ones, too
+                self.last(message)
+        for message in fresh:
             self._add(message)
 
     def fork(self, change: Callable[[str], str] | None = None) -> Transcript:
@@ -95,13 +99,25 @@ def message_text(message: Message) -> str:
 
 def _redact_message(message: Message, redact: Callable[[str], str]) -> Message:
     changed = dict(message)
-    if isinstance(message.get("content"), str):
-        changed["content"] = redact(message["content"])
+    if message.get("content") is not None:
+        changed["content"] = _redacted(message["content"], redact)
     if message.get("tool_calls"):
         changed["tool_calls"] = [
-            {**call, "function": {**call["function"], "arguments": redact(call["function"]["arguments"])}}
+            {**call, "function": {**call["function"], "arguments": _redacted(call["function"]["arguments"], redact)}}
             for call in message["tool_calls"]
         ]
+    return changed
+
+
+def _redacted(text: object, redact: Callable[[str], str]) -> str:
+    """Returns a text redacted. What is no text, before or after, must not cross.
+
+    Raises:
+        TypeError: if `text` is no text, or the engine returns none.
+    """
+    changed = redact(text) if isinstance(text, str) else None
+    if not isinstance(changed, str):
+        raise TypeError("redaction takes a text and returns a text")
     return changed
 
 

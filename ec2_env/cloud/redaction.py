@@ -12,6 +12,7 @@ from ec2_env.actions import clean
 from ec2_env.cloud.detection import Found, detect
 from ec2_env.cloud.folding import BLOCK, unblocked
 from ec2_env.cloud.matching import matcher_for
+from ec2_env.cloud.returning import ReturningValues, on_edges
 from ec2_env.errors import ConfigurationError
 from ec2_env.sensitive import KINDS, SensitiveUnit
 
@@ -94,6 +95,11 @@ class _Session:
         self.memo[text] = redacted
         return redacted
 
+    def forget(self, value: str) -> None:
+        """Drops remembered texts that hold `value`: it was not known to be sensitive when they were redacted."""
+        for text in [text for text in self.memo if value in text]:
+            del self.memo[text]
+
     def restore(self, text: str) -> str:
         return _LIKE_PLACEHOLDER.sub(self._value, text) if "[" in text else text
 
@@ -120,7 +126,8 @@ class RuleRedactor:
     """What a careful deployment can do: patterns with checksums, and the workspace's own directory of people and firms.
 
     It knows no true values. It misses what has no pattern (health, contract terms, names outside the directory, encoded or
-    spaced-out values) and hides some harmless numbers.
+    spaced-out values) and hides some harmless numbers. What it has hidden once, it hides wherever it returns in the
+    session, as it was written then.
 
     Args:
         directory: (kind, value) of known people, addresses and firms; kinds are those of `ec2_env.sensitive.KINDS`, or "firm".
@@ -129,7 +136,7 @@ class RuleRedactor:
         ConfigurationError: if a kind is unknown.
     """
 
-    __slots__ = ("_automaton", "_directory", "_session")
+    __slots__ = ("_automaton", "_directory", "_returning", "_session")
 
     def __init__(self, directory: Sequence[tuple[str, str]] = ()) -> None:
         for kind, value in directory:
@@ -140,18 +147,25 @@ class RuleRedactor:
         self._directory = tuple(dict.fromkeys((kind, value.strip()) for kind, value in directory if value.strip()))
         self._automaton = _automaton(self._directory)
         self._session = _Session()
+        self._returning = ReturningValues()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self._directory, self._session)
+        return (self._directory, self._session, self._returning)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._directory, self._session = state
+        self._directory, self._session, self._returning = state
         self._automaton = _automaton(self._directory)
 
     def redact(self, text: str) -> str:
         """Returns `text` with detected values replaced, the longest first where they overlap."""
         known = self._session.memo.get(text)
-        return self._session.redact(text, [*detect(text), *self._known(text)]) if known is None else known
+        if known is not None:
+            return known
+        found = detect(text)
+        for start, end, kind in found:
+            if self._returning.add(text[start:end], kind):
+                self._session.forget(text[start:end])
+        return self._session.redact(text, [*found, *self._known(text), *self._returning.find(text)])
 
     def restore(self, text: str) -> str:
         """Returns `text` with the session's placeholders replaced by what they stand for; case and spaces do not matter."""
@@ -161,6 +175,7 @@ class RuleRedactor:
         """Returns an independent copy of the session."""
         other = RuleRedactor.__new__(RuleRedactor)
         other._directory, other._automaton, other._session = self._directory, self._automaton, self._session.fork()
+        other._returning = self._returning.fork()
         return other
 
     def _known(self, text: str) -> list[Found]:
@@ -168,23 +183,17 @@ class RuleRedactor:
         lower = plain.lower()
         if len(lower) != len(plain):
             lower = plain
-        found = []
-        for index, start, end in self._automaton.find_matches_as_indexes(lower):
-            if not (_ascii_word(text, start - 1) and _ascii_word(text, start)) and not (
-                _ascii_word(text, end) and _ascii_word(text, end - 1)
-            ):
-                found.append(Found(start, end, self._directory[index][0]))
-        return found
+        return [
+            Found(start, end, self._directory[index][0])
+            for index, start, end in self._automaton.find_matches_as_indexes(lower)
+            if on_edges(text, start, end)
+        ]
 
 
 def _automaton(directory: Sequence[tuple[str, str]]) -> ahocorasick_rs.AhoCorasick:
     return ahocorasick_rs.AhoCorasick(
         [clean(value).lower() for _, value in directory], matchkind=ahocorasick_rs.MatchKind.LeftmostLongest, store_patterns=False
     )
-
-
-def _ascii_word(text: str, index: int) -> bool:
-    return 0 <= index < len(text) and text[index].isascii() and text[index].isalnum()
 
 
 class OracleRedactor:

@@ -1,17 +1,27 @@
 from __future__ import annotations
 
 import base64
+import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ec2_env.actions import InvokeCloud
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.detection import card_length, chinese_id_length, detect, iban_length
+from ec2_env.cloud.gateway import CloudSettings
+from ec2_env.cloud.payload import Transcript
 from ec2_env.cloud.redaction import TYPES, NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.errors import ConfigurationError
+from ec2_env.models.base import ModelCard
+from ec2_env.models.scripted import ScriptedModel
 from ec2_env.sensitive import KINDS, SensitiveUnit
+from ec2_env.session import Session
+from ec2_env.task import build_episode
+from ec2_env.testing import play as solve
 
 VALUES = {
     "name": "Alma Dunmore",
@@ -64,7 +74,9 @@ def test_restoring_gives_back_every_text_of_the_session_exactly(name: str, texts
     redactor = REDACTORS[name]()
     redacted = [redactor.redact(text) for text in texts]
     assert [redactor.restore(text) for text in redacted] == texts
-    assert [redactor.redact(text) for text in texts] == redacted
+    again = [redactor.redact(text) for text in texts]
+    assert [redactor.restore(text) for text in again] == texts
+    assert [redactor.redact(text) for text in texts] == again
 
 
 @settings(max_examples=150)
@@ -142,6 +154,64 @@ def test_a_value_keeps_its_placeholder_for_the_session() -> None:
     assert redactor.redact("c@d.example then a@b.example") == "[EMAIL_002] then [EMAIL_001]"
 
 
+RETURNING = [
+    ("password: Xk29-abc", "the code is Xk29-abc", "the code is [PASSWORD_001]"),
+    ("password: Xk29-abc", '{"value":"Xk29-abc","url":"https://a.example/?c=Xk29-abc&x=1"}', None),
+    ("passcode = 48213", "type 48213, not 482137", "type [PASSWORD_001], not 482137"),
+    ("born on 14 March 1985", "since 14 March 1985 she", "since [BIRTH_DATE_001] she"),
+    ("card 9999 2677 6247 6033", "1234 9999 2677 6247 6033", "1234 [CARD_NUMBER_001]"),
+    ("密码：Xk29-abc", "门禁代码就是Xk29-abc，别外传。", "门禁代码就是[PASSWORD_001]，别外传。"),
+    ("口令是春风十里桃花", "请说春风十里桃花即可", "请说[PASSWORD_001]即可"),
+    ("出生日期：1985年3月14日", "他1985年3月14日入职", "他[BIRTH_DATE_001]入职"),
+]
+
+
+@pytest.mark.parametrize(("first", "later", "expected"), RETURNING)
+def test_a_hidden_value_is_hidden_when_it_returns_without_its_cue(first: str, later: str, expected: str | None) -> None:
+    redactor = RuleRedactor()
+    redactor.redact(first)
+    redacted = redactor.redact(later)
+    assert "Xk29-abc" not in redacted
+    assert expected is None or redacted == expected
+    assert redactor.restore(redacted) == later
+
+
+@pytest.mark.parametrize(("first", "later", "expected"), RETURNING)
+@pytest.mark.parametrize("copied", [lambda r: r.fork(), copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+def test_copies_of_a_session_hide_what_returns(
+    copied: Callable[[RuleRedactor], RuleRedactor], first: str, later: str, expected: str | None
+) -> None:
+    redactor = RuleRedactor()
+    redactor.redact(first)
+    assert copied(redactor).redact(later) == redactor.redact(later)
+    assert copied(RuleRedactor()).redact(later) == RuleRedactor().redact(later)
+
+
+def test_a_value_is_hidden_before_its_cue_in_the_same_text_and_in_texts_redacted_earlier() -> None:
+    redactor = RuleRedactor()
+    assert redactor.redact("try Xk29-abc") == "try Xk29-abc"
+    assert redactor.redact("Xk29-abc is it. password: Xk29-abc") == "[PASSWORD_001] is it. password: [PASSWORD_001]"
+    assert redactor.redact("try Xk29-abc") == "try [PASSWORD_001]"
+
+
+def test_a_plain_word_after_a_cue_is_hidden_there_and_nowhere_else() -> None:
+    redactor = RuleRedactor()
+    assert redactor.redact("The password is required; secret: null") == "The password is [PASSWORD_001]; secret: [PASSWORD_002]"
+    assert redactor.redact('{"required":true,"value":null}') == '{"required":true,"value":null}'
+
+
+def test_values_are_hidden_on_the_edges_of_tokens_however_many_there_are() -> None:
+    redactor = RuleRedactor()
+    values = [f"Zq{number}#w{number}" for number in range(1_000, 1_200)]
+    for value in values:
+        redactor.redact(f"password: {value}")
+    text = " and ".join(values)
+    assert not any(value in redactor.redact(text) for value in values)
+    assert redactor.restore(redactor.redact(text)) == text
+    inside = " ".join(f"a{value}9" for value in values)
+    assert redactor.redact(inside) == inside
+
+
 def test_replies_are_restored_whatever_case_and_spacing_the_model_uses() -> None:
     redactor = RuleRedactor()
     redactor.redact("write to a@b.example")
@@ -193,3 +263,57 @@ def test_hostile_texts_are_detected_in_bounded_work(text: str) -> None:
     assert all(0 <= found.start < found.end <= len(text) for found in detect(text))
     redactor = RuleRedactor()
     assert redactor.restore(redactor.redact(text)) == text
+
+
+CLOUD = ScriptedModel(["ok"], ModelCard(name="cloud", family="o200k", price="gpt-5.4"))
+
+
+class Broken(NoRedactor):
+    """An engine that fails on every text, or on all but the first few, or returns no text."""
+
+    def __init__(self, result: object, after: int = 0) -> None:
+        self.result = result
+        self.left = after
+
+    def redact(self, text: str) -> str:
+        self.left -= 1
+        if self.left >= 0:
+            return text
+        if isinstance(self.result, Exception):
+            raise self.result
+        return [text] if self.result is list else self.result  # type: ignore[return-value]  # on purpose
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+@pytest.mark.parametrize(
+    "result", [ValueError("bad"), RecursionError(), MemoryError(), TimeoutError(), KeyError(1), None, b"raw", 7, list]
+)
+@pytest.mark.parametrize("request_text", ["", "What now?"])
+def test_nothing_crosses_when_an_engine_raises_or_returns_no_text(result: object, after: int, request_text: str) -> None:
+    session = Session(build_episode("forward_invoice", 0, "en"), cloud=CLOUD, settings=CloudSettings())
+    assert session.gateway is not None
+    for step in solve(session.episode).actions[:3]:
+        session.call(step, "agent")
+    session.gateway._redactor = Broken(result, after)
+    for _ in range(2):
+        answer = session.invoke(InvokeCloud(request=request_text, mode="act", share="transcript", redact=True))
+        assert answer is not None
+        assert answer.event.status == "refused"
+        assert "redaction failed" in answer.text
+        assert (answer.event.sent, session.levels, session.meter.cloud_usd) == ((), {}, 0)
+
+
+def test_a_session_goes_on_with_an_engine_that_works_again() -> None:
+    session = Session(build_episode("forward_invoice", 0, "en"), cloud=CLOUD, settings=CloudSettings())
+    assert session.gateway is not None
+    session.gateway._redactor = engine = Broken(None, 1)
+    request = InvokeCloud(mode="advise", share="transcript", redact=True)
+    assert session.invoke(request).event.status == "refused"  # type: ignore[union-attr]  # there is a cloud
+    engine.left = 1_000
+    assert session.invoke(request).event.status == "ok"  # type: ignore[union-attr]  # there is a cloud
+
+
+def test_a_value_in_an_earlier_message_is_hidden_by_its_cue_in_a_later_one() -> None:
+    transcript = Transcript(RuleRedactor().redact)
+    transcript.catch_up([{"role": "user", "content": "try Xk29-abc"}, {"role": "tool", "content": "password: Xk29-abc"}])
+    assert transcript.texts == ["try [PASSWORD_001]", "password: [PASSWORD_001]"]
