@@ -13,19 +13,8 @@ from ec2_env.bench.report import Report
 from ec2_env.bench.statistics import Summary
 from ec2_env.models.loading import load_model
 
-HEAD = (
-    "strategy",
-    "completion",
-    "published",
-    "Pass^3",
-    "published",
-    "privacy",
-    "published",
-    "USD %",
-    "published",
-    "tokens %",
-    "published",
-)
+OURS = ("completion", "Pass^3", "privacy", "USD %", "tokens %", "FLOP %")
+HEAD = ("strategy", *(heading for figure in OURS for heading in (figure, "publ.")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +48,7 @@ def compare(report: Report) -> Comparison:
     sections = []
     for heading, summaries in report.sections:
         rows = [
-            _row(summary, theirs[key], unit, theirs[(None, "cloud_only")])
+            _row(summary, theirs[key], unit, theirs[(None, "cloud_only")]) + _flops(summary, summaries, theirs, key)
             for summary in summaries
             if (key := (_edge(summary), summary.cell.strategy)) in theirs
         ]
@@ -73,7 +62,8 @@ def compare(report: Report) -> Comparison:
         notes=([] if sections else ["None of these rows has been published."])
         + [
             "Left of each pair: ours. Right: published, for other tasks: the order of the strategies can be compared, levels "
-            "cannot. USD and cloud tokens (all kinds) in percent of cloud-only.",
+            "cannot. USD and cloud tokens (all kinds) in percent of cloud-only; operations of the edge model in percent of "
+            "edge-only, ours without the work of probes, since the study's figures show no trace of it.",
         ],
         data=data,
     )
@@ -94,6 +84,20 @@ def _row(ours: Summary, theirs: dict[str, Any], our_unit: Summary | None, their_
         _share(sum(theirs["tokens"]), sum(their_unit["tokens"])),
     ]
     return cells
+
+
+def _flops(
+    ours: Summary, section: Sequence[Summary], theirs: dict[tuple[str | None, str], dict[str, Any]], key: tuple[str | None, str]
+) -> list[str]:
+    """Returns the edge model's operations without probes as a share of those of edge-only; ours, and published."""
+    if key[0] is None:
+        return ["-", "-"]
+    alone = next((summary for summary in section if summary.cell.strategy == "edge_only"), None)
+    name = "edge_pflops_without_probes"
+    return [
+        _share(ours.figures[name].mean or 0.0, alone.figures[name].mean if alone else None),
+        _share(theirs[key]["edge_pflops"], theirs[(key[0], "edge_only")]["edge_pflops"]),
+    ]
 
 
 def _usd(summary: Summary) -> float:

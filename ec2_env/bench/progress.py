@@ -77,7 +77,7 @@ class Bar(Quiet):
     def advance(self, episodes: int, totals: Totals) -> None:
         """Moves the bar."""
         errors = f", {totals.errors} errors" if totals.errors else ""
-        self._bar.update(self._task, advance=episodes, money=f"${totals.spent_usd:.2f}{self._kind}{errors}")
+        self._bar.update(self._task, advance=episodes, money=f"${totals.spent.usd:.2f}{self._kind}{errors}")
 
     def say(self, text: str) -> None:
         """Prints a line above the bar."""

@@ -21,7 +21,7 @@ import msgspec
 from ec2_env.bench.grid import BenchConfig, Grid, strategy_of
 from ec2_env.bench.manifest import about, manifest
 from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job, start_worker
-from ec2_env.bench.statistics import Totals
+from ec2_env.bench.statistics import Spent, Totals
 from ec2_env.bench.store import RecordLog, RunFolder, write_json
 from ec2_env.errors import ConfigurationError, EC2Error
 from ec2_env.models.loading import load_model
@@ -59,6 +59,7 @@ class Outcome:
         stopped: Why it ended early, in words; empty if it did not.
         interrupted: Whether it was the user who stopped it.
         left: Episodes that have not been played.
+        cap: The option whose cap was reached, such as "--max-usd"; empty if none was.
     """
 
     totals: Totals
@@ -66,23 +67,59 @@ class Outcome:
     interrupted: bool
     left: int
     settings: Mapping[str, Any]
+    cap: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """What a whole run may use of the cloud, in all its processes together; None for no cap.
+
+    Attributes:
+        usd: US dollars.
+        tokens: Tokens, input and output.
+        calls: Calls that were answered.
+    """
+
+    usd: float | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+    def any(self) -> bool:
+        """Says whether there is a cap."""
+        return (self.usd, self.tokens, self.calls) != (None, None, None)
 
 
 class Stop:
-    """Says when to stop: at Ctrl-C, or when the money is spent."""
+    """Says when to stop: at Ctrl-C, or when a cap of the run has been reached."""
 
-    def __init__(self, max_usd: float | None) -> None:
-        self.max_usd = max_usd
+    def __init__(self, caps: Caps) -> None:
+        self.caps = caps
         self.interrupted = False
-        self.spent_usd = 0.0
+        self.spent = Spent()
+
+    @property
+    def cap(self) -> str:
+        """The option whose cap has been reached; empty if none has."""
+        caps, spent = self.caps, self.spent
+        reached = {
+            "--max-usd": caps.usd is not None and spent.usd >= caps.usd,
+            "--max-tokens": caps.tokens is not None and spent.tokens >= caps.tokens,
+            "--max-calls": caps.calls is not None and spent.calls >= caps.calls,
+        }
+        return next((option for option, is_reached in reached.items() if is_reached), "")
 
     @property
     def reason(self) -> str:
         """Why to stop; empty to go on."""
         if self.interrupted:
             return "interrupted"
-        if self.max_usd is not None and self.spent_usd >= self.max_usd:
-            return f"${self.spent_usd:.2f} of --max-usd {self.max_usd:g} are spent"
+        match self.cap:
+            case "--max-usd":
+                return f"${self.spent.usd:.2f} of --max-usd {self.caps.usd:g} are spent"
+            case "--max-tokens":
+                return f"{self.spent.tokens:,} of --max-tokens {self.caps.tokens:,} are used"
+            case "--max-calls":
+                return f"{self.spent.calls:,} of --max-calls {self.caps.calls:,} are made"
         return ""
 
     @contextmanager
@@ -132,7 +169,7 @@ def is_heavy(config: BenchConfig) -> bool:
 
 
 def run(
-    config: BenchConfig, path: Path, *, workers: int, watch: Watching, max_usd: float | None = None, keep_errors: bool = False
+    config: BenchConfig, path: Path, *, workers: int, watch: Watching, caps: Caps | None = None, keep_errors: bool = False
 ) -> Outcome:
     """Plays what is missing in a run folder and returns the totals of all of it.
 
@@ -143,7 +180,8 @@ def run(
         path: The run folder.
         workers: Number of processes; 1 plays in this one.
         watch: Is told how it goes.
-        max_usd: Stops the run when its cloud bill has reached this many US dollars; episodes under way are finished and recorded.
+        caps: Stops the run when all that is recorded in the folder has reached one of them. No episode starts after that; those
+            under way, at most one for each worker, are finished and recorded, so that no result depends on a cap.
         keep_errors: Leaves episodes that ended in an infrastructure error as they are, instead of playing them again.
 
     Raises:
@@ -151,7 +189,7 @@ def run(
         RunBroken: if an episode raised or a worker died.
     """
     settings = manifest(config)
-    stop = Stop(max_usd)
+    stop = Stop(caps or Caps())
     player = _Player(config, path, workers, watch, stop, keep_errors)
     with closing(RunFolder(path, settings, about())), stop.listening(watch.say), player as play:
         gaps: dict[str, dict[tuple[str, str], float]] = {}
@@ -164,7 +202,14 @@ def run(
         if not stop.reason:
             totals = play.stage("playing", totals.grid, "results", gaps)
     left = len(totals.grid) - totals.done - totals.errors
-    return Outcome(totals=totals, stopped=stop.reason if left else "", interrupted=stop.interrupted, left=left, settings=settings)
+    return Outcome(
+        totals=totals,
+        stopped=stop.reason if left else "",
+        interrupted=stop.interrupted,
+        left=left,
+        settings=settings,
+        cap=stop.cap if left else "",
+    )
 
 
 def offline_scores(config: BenchConfig, scored: Totals) -> dict[str, dict[tuple[str, str], float]]:
@@ -198,7 +243,7 @@ class _Player:
         self.watch = watch
         self.stop = stop
         self.keep_errors = keep_errors
-        self.careful = stop.max_usd is not None or is_heavy(config)
+        self.careful = stop.caps.any() or is_heavy(config)
         """Whether episodes are slow or cost money: then they are handed out one by one, and few ahead."""
         self.pool: ProcessPoolExecutor | None = None
 
@@ -223,15 +268,15 @@ class _Player:
             totals.add(record)
         there = sum(totals.has(number, or_error=self.keep_errors) for number in range(len(grid)))
         missing = (number for number in range(len(grid)) if not totals.has(number, or_error=self.keep_errors))
-        earlier = self.stop.spent_usd
-        self.stop.spent_usd = earlier + totals.spent_usd
+        earlier = self.stop.spent
+        self.stop.spent = earlier + totals.spent
         self.watch.stage(name, there, len(grid))
         with closing(log):
             for played in self._played(grid, missing, gaps):
                 log.append(played)
                 for one in played:
                     totals.add(msgspec.json.decode(one.record, type=EpisodeRecord))
-                self.stop.spent_usd = earlier + totals.spent_usd
+                self.stop.spent = earlier + totals.spent
                 self.watch.advance(len(played), totals)
         return totals
 
@@ -240,6 +285,8 @@ class _Player:
     ) -> Iterator[list[Played]]:
         """Yields finished episodes in the order of the grid until there are no more or it is time to stop."""
         jobs = self._jobs(grid, missing, gaps)
+        if self.stop.reason:
+            return
         if self.workers == 1:
             for job in jobs:
                 for one in play_job(job):

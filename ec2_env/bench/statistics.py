@@ -43,6 +43,7 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "tokens_out": lambda record: record.result["tokens_out"],
     "cloud_usd": lambda record: record.result["cloud_usd"],
     "edge_pflops": lambda record: record.result["edge_flops"] / 1e15,
+    "edge_pflops_without_probes": lambda record: record.result["edge_flops_without_probes"] / 1e15,
     "latency_s": lambda record: record.result["latency_s"],
     "steps": lambda record: record.result["steps"],
     "cost": lambda record: record.reward["cost"],
@@ -96,6 +97,25 @@ class Summary:
     figures: dict[str, Estimate]
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What episodes used of the cloud: US dollars, tokens of all kinds, calls that were answered."""
+
+    usd: float = 0.0
+    tokens: int = 0
+    calls: int = 0
+
+    @classmethod
+    def of(cls, record: EpisodeRecord) -> Spent:
+        """Returns what one episode used."""
+        result = record.result
+        tokens = result["tokens_raw"] + result["tokens_cached"] + result["tokens_out"]
+        return cls(result["cloud_usd"], tokens, result["cloud_calls"])
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.usd + other.usd, self.tokens + other.tokens, self.calls + other.calls)
+
+
 _MISSING, _ERROR, _DONE = 0, 1, 2
 
 
@@ -108,8 +128,8 @@ class Totals:
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
-        self.spent_usd = 0.0
-        """All that was paid, errors included."""
+        self.spent = Spent()
+        """All that was used of the cloud, errors included."""
         self._task_of = np.array([grid.tasks.index(task) for task, _ in grid.pairs])
         shape = (len(grid.cells), len(grid.pairs))
         self._sums = [[[0] * len(FIGURES) for _ in range(shape[1])] for _ in range(shape[0])]
@@ -131,7 +151,7 @@ class Totals:
             raise ConfigurationError(f"{record.strategy} on {record.key} is not part of this run; its record must not be here")
         if self._state[number] == _DONE:
             raise ConfigurationError(f"{record.strategy} on {record.key} is recorded twice; remove one of the two lines")
-        self.spent_usd += record.result["cloud_usd"]
+        self.spent += Spent.of(record)
         if record.result["status"] == "error":
             self._state[number] = _ERROR
             return

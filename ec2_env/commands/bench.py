@@ -13,7 +13,7 @@ from ec2_env.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from ec2_env.bench.grid import BenchConfig
-    from ec2_env.bench.runner import Outcome
+    from ec2_env.bench.runner import Caps, Outcome
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +50,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-usd",
         type=float,
         metavar="USD",
-        help="stop when the run's cloud bill has reached this; episodes under way are finished",
+        help="stop when the run's cloud bill has reached this; episodes under way, one a worker, are finished",
     )
+    how.add_argument("--max-tokens", type=int, metavar="N", help="the same for cloud tokens, input and output")
+    how.add_argument("--max-calls", type=int, metavar="N", help="the same for cloud calls")
     how.add_argument("--trajectories", action="store_true", help="keep whole trajectories, about 50 kB an episode")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
@@ -69,8 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
     check(config)
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigurationError(f"--workers is {arguments.workers}, expected a whole number above 0")
-    if arguments.max_usd is not None and not arguments.max_usd > 0:
-        raise ConfigurationError(f"--max-usd is {arguments.max_usd:g}, expected an amount above 0")
+    caps = _caps(arguments)
     path = arguments.out or Path("runs") / digest(manifest(config))
     if arguments.resume and not (path / "manifest.json").exists():
         raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
@@ -78,8 +79,18 @@ def _run(arguments: argparse.Namespace) -> int:
     bar = sys.stderr.isatty() and not arguments.quiet
     simulated = load_model(config.cloud).card.simulated
     with Bar(simulated=simulated) if bar else Quiet(silent=arguments.quiet) as watch:
-        outcome = run(config, path, workers=workers, watch=watch, max_usd=arguments.max_usd, keep_errors=arguments.keep_errors)
+        outcome = run(config, path, workers=workers, watch=watch, caps=caps, keep_errors=arguments.keep_errors)
     return _finish(arguments, config, outcome, path)
+
+
+def _caps(arguments: argparse.Namespace) -> Caps:
+    from ec2_env.bench.runner import Caps
+
+    for name in ("max_usd", "max_tokens", "max_calls"):
+        value = getattr(arguments, name)
+        if value is not None and not value > 0:
+            raise ConfigurationError(f"--{name.replace('_', '-')} is {value:g}, expected an amount above 0")
+    return Caps(usd=arguments.max_usd, tokens=arguments.max_tokens, calls=arguments.max_calls)
 
 
 def _config(arguments: argparse.Namespace) -> BenchConfig:
@@ -109,7 +120,7 @@ def _finish(arguments: argparse.Namespace, config: BenchConfig, outcome: Outcome
     from ec2_env.bench.table import as_csv, as_json, as_markdown, as_terminal
 
     if outcome.stopped:
-        more = " with a higher --max-usd" if not outcome.interrupted else ""
+        more = f" with a higher {outcome.cap}" if not outcome.interrupted else ""
         print(
             f"ec2-env: stopped: {outcome.stopped}. Episodes recorded in {path}: {outcome.totals.done:,}; left: {outcome.left:,}. "
             f"Run the same command again{more} to go on",

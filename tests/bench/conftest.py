@@ -70,6 +70,7 @@ def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) 
         "tokens_out": 0,
         "cloud_usd": 0.0,
         "edge_flops": 0.0,
+        "edge_flops_without_probes": 0.0,
         "latency_s": 0.0,
         "steps": 1,
         **changes,

@@ -6,7 +6,7 @@ import pytest
 
 from ec2_env.bench.grid import Grid
 from ec2_env.bench.progress import Bar, Quiet
-from ec2_env.bench.statistics import Totals
+from ec2_env.bench.statistics import Spent, Totals
 
 
 def test_a_quiet_run_says_what_begins_and_a_silent_one_does_not(capsys: pytest.CaptureFixture[str]) -> None:
@@ -23,7 +23,7 @@ def test_a_bar_counts_episodes_and_money_and_marks_simulated_dollars(
     simulated: bool, grid: Grid, capsys: pytest.CaptureFixture[str]
 ) -> None:
     totals = Totals(grid)
-    totals.spent_usd = 1.5
+    totals.spent = Spent(usd=1.5)
     with Bar(simulated=simulated) as bar:
         bar.stage("scoring", 0, 3)
         bar.stage("playing", 2, 10)

@@ -19,8 +19,10 @@ import pytest
 
 from ec2_env.bench import records
 from ec2_env.bench.grid import BenchConfig
+from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.report import make_report
-from ec2_env.bench.runner import Outcome, RunBroken, check, is_heavy
+from ec2_env.bench.runner import Caps, Outcome, RunBroken, check, is_heavy
+from ec2_env.bench.statistics import Spent
 from ec2_env.bench.table import as_json, as_terminal
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, EndpointError, UnknownName
@@ -128,19 +130,45 @@ def test_offline_router_that_cannot_be_scored_stops_the_run(play: Runner, monkey
         play()
 
 
-def test_budget_stops_the_run_and_a_higher_one_finishes_it(play: Runner, config: BenchConfig) -> None:
+def recorded(folder: Path) -> list[EpisodeRecord]:
+    """Returns the records of a run, those that offline scores come from first, each part in the order of its grid."""
+    files = [folder / "calibration.jsonl", folder / "results.jsonl"]
+    lines = [line for file in files if file.exists() for line in file.read_bytes().splitlines()]
+    return [msgspec.json.decode(line, type=EpisodeRecord) for line in lines]
+
+
+CAPS = {"usd": 0.5, "tokens": 400_000, "calls": 60}
+
+
+@pytest.mark.parametrize(("kind", "workers"), [("usd", 1), ("usd", 2), ("tokens", 2), ("calls", 2)])
+def test_budget_stops_the_run_and_a_higher_one_finishes_it(
+    play: Runner, config: BenchConfig, tmp_path: Path, kind: str, workers: int
+) -> None:
     whole = play("whole")
-    stopped = play(max_usd=0.5)
-    assert "--max-usd 0.5" in stopped.stopped and not stopped.interrupted
+    everything = [getattr(Spent.of(one), kind) for one in recorded(tmp_path / "whole")]
+    cap = CAPS[kind]
+    assert cap < sum(everything)
+    stopped = play(caps=Caps(**{kind: cap}), workers=workers)
+    assert stopped.cap == f"--max-{kind}" and stopped.cap in stopped.stopped and not stopped.interrupted
     assert 0 < stopped.left == len(config.grid()) - stopped.totals.done
     assert "PARTIAL" in table(config, stopped)
-    dearest = 0.4  # US dollars; no episode of these tasks costs more
-    assert stopped.totals.spent_usd < 0.5 + dearest
-    assert table(config, play(max_usd=1e6)) == table(config, whole)
+    used = [getattr(Spent.of(one), kind) for one in recorded(tmp_path / "run")]
+    assert used == everything[: len(used)], "a cap changes how many episodes are played, and in no way what happens in them"
+    assert cap <= sum(used) < cap + workers * max(everything)
+    assert sum(used[:-workers]) < cap, "more episodes were begun after the cap was reached"
+    before = (tmp_path / "run" / "results.jsonl").read_bytes()
+    again = play(caps=Caps(**{kind: cap}), workers=workers)
+    assert (again.left, again.cap) == (stopped.left, stopped.cap)
+    assert (tmp_path / "run" / "results.jsonl").read_bytes() == before, "a budget that is used up begins nothing"
+    assert table(config, play(caps=Caps(**{kind: 10**9}))) == table(config, whole)
+
+
+def test_the_first_of_several_budgets_stops_the_run(play: Runner) -> None:
+    assert play(caps=Caps(usd=1e6, tokens=10**9, calls=40)).cap == "--max-calls"
 
 
 def test_budget_that_offline_scores_use_up_leaves_everything_else(play: Runner, config: BenchConfig) -> None:
-    stopped = play(max_usd=0.01)
+    stopped = play(caps=Caps(usd=0.01))
     assert stopped.totals.done == 0 and stopped.left == len(config.grid()) and stopped.stopped
 
 

@@ -88,7 +88,7 @@ def test_infrastructure_error_enters_no_mean_and_gives_way_to_a_later_result(gri
     totals.add(record(1, 0.0, status="error", cloud_usd=0.25))
     before = totals.summaries()[0]
     assert before.errors == 1 and before.episodes == 1 and before.figures["completion"].mean == 1.0
-    assert totals.spent_usd == 0.25
+    assert totals.spent.usd == 0.25
     assert not totals.has(1, or_error=False) and totals.has(1, or_error=True)
     totals.add(record(1, 0.5))
     after = totals.summaries()[0]

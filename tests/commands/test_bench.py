@@ -93,6 +93,8 @@ def test_published_figures_stand_apart_and_are_marked(bench: Bench) -> None:
         (("--seeds", "0"), "seeds is 0"),
         (("--workers", "0"), "--workers is 0"),
         (("--max-usd", "-1"), "--max-usd is -1"),
+        (("--max-tokens", "0"), "--max-tokens is 0"),
+        (("--max-calls", "-3"), "--max-calls is -3"),
         (("--resume",), "no run to resume"),
         (("--suite", "nowhere.toml:mine"), "suite file nowhere.toml cannot be read"),
     ],
@@ -119,6 +121,24 @@ def test_budget_ends_with_1_and_says_what_is_left(bench: Bench) -> None:
     assert f"playing: {done + left} episodes" in err
     status, out, _ = bench(*FAST, "--out", "mine", "--resume")
     assert status == 0 and "PARTIAL" not in out
+
+
+@pytest.mark.parametrize(("flag", "cap"), [("--max-tokens", "1000"), ("--max-calls", "1")])
+def test_budgets_of_tokens_and_calls_hold_with_two_workers(bench: Bench, flag: str, cap: str) -> None:
+    status, out, err = bench(*FAST[:2], "--trials", "3", "--workers", "2", flag, cap, "--out", "mine")
+    assert status == 1 and "PARTIAL" in out
+    assert f"{flag} {int(cap):,} are" in err and f"higher {flag}" in err
+    assert bench(*FAST, "--trials", "3", "--out", "mine", "--resume")[1] == bench(*FAST, "--trials", "3", "--out", "whole")[1]
+
+
+def test_work_without_probes_stands_only_beside_the_published_figures(bench: Bench) -> None:
+    plain, compared = bench(*FAST)[1], bench(*FAST, "--compare")[1]
+    assert "FLOP %" not in plain and "FLOP %" in compared
+    assert max(map(len, compared.splitlines())) <= 120
+    rows = {row["strategy"]: row["figures"] for row in json.loads(bench(*FAST, "--format", "json")[1])["rows"]}
+    for name, probes in (("edge_only", False), ("step_routing", True)):
+        whole, without = (rows[name][figure]["mean"] for figure in ("edge_pflops", "edge_pflops_without_probes"))
+        assert (without < whole) is probes, name
 
 
 def test_suite_of_a_file_is_played(bench: Bench) -> None:
