@@ -15,6 +15,7 @@ from ec2_env.models.loading import load_model
 
 FORMAT = 1
 """Version of the JSON report."""
+TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,7 @@ def make_report(config: BenchConfig, outcome: Outcome) -> Report:
         title=_title(config),
         models=_models(config, [edge for edge in edges if edge]),
         sections=tuple((headings[edge], tuple(s for s in summaries if s.cell.edge == edge)) for edge in edges),
-        notes=(*_problems(summaries, len(outcome.totals.grid)), *_reading(config, outcome)),
+        notes=(*_problems(summaries, len(outcome.totals.grid)), *_gap(summaries), *_reading(config, outcome)),
         command=config.command(),
         config=config,
     )
@@ -90,6 +91,23 @@ def _problems(summaries: tuple[Summary, ...], whole: int) -> list[str]:
             where = ", ".join(f"{number} in {_row_name(summary)}" for summary, number in found)
             notes.append(f"Episodes {meaning}: {where}.")
     return notes
+
+
+def _gap(summaries: tuple[Summary, ...]) -> list[str]:
+    """Says by how much reported usage differs from the package's own count, if an endpoint reported any."""
+
+    def total(figure: str) -> float:
+        return sum((summary.figures[figure].mean or 0.0) * summary.episodes for summary in summaries)
+
+    usd, tokens = total("usage_gap_usd"), total("usage_gap_tokens")
+    if abs(usd) < TINY and abs(tokens) < TINY:
+        return []
+    own = total("cloud_usd") - usd
+    share = f" ({100 * usd / own:+.1f}%)" if own > TINY else ""
+    return [
+        f"Billed is the usage that the endpoint reports: {tokens:+,.0f} tokens and {usd:+.4f} USD{share} beside the package's "
+        "own count, over all rows."
+    ]
 
 
 def _row_name(summary: Summary) -> str:

@@ -42,6 +42,8 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "tokens_cached": lambda record: record.result["tokens_cached"],
     "tokens_out": lambda record: record.result["tokens_out"],
     "cloud_usd": lambda record: record.result["cloud_usd"],
+    "usage_gap_tokens": lambda record: sum(record.result["usage_gap"][kind] for kind in ("raw", "cached", "out")),
+    "usage_gap_usd": lambda record: record.result["usage_gap"]["usd"],
     "edge_pflops": lambda record: record.result["edge_flops"] / 1e15,
     "edge_pflops_without_probes": lambda record: record.result["edge_flops_without_probes"] / 1e15,
     "latency_s": lambda record: record.result["latency_s"],
@@ -50,7 +52,8 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "exposure": lambda record: record.reward["exposure"],
     "return": lambda record: record.total,
 }
-"""What is averaged over the episodes of a cell. Shares are 0 to 1; tokens, calls, USD, PFLOPs and seconds are per episode."""
+"""What is averaged over the episodes of a cell. Shares are 0 to 1; tokens, calls, USD, PFLOPs and seconds are per episode.
+Usage gaps are what providers reported less the package's own count."""
 AVERAGED_OVER = {"privacy": "annotated", "privacy_when_called": "called_annotated"}
 """Figures that are averaged only over the episodes that another figure counts."""
 

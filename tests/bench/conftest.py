@@ -57,6 +57,12 @@ def record(grid: Grid) -> RecordMaker:
     return made
 
 
+@pytest.fixture
+def plain_record() -> RecordMaker:
+    """Returns `make_record`, for grids of real tasks."""
+    return make_record
+
+
 def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) -> EpisodeRecord:
     """Returns a record with plain figures; `changes` go into the result."""
     result = {
@@ -69,6 +75,7 @@ def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) 
         "tokens_cached": 0,
         "tokens_out": 0,
         "cloud_usd": 0.0,
+        "usage_gap": {"raw": 0, "cached": 0, "out": 0, "usd": 0.0},
         "edge_flops": 0.0,
         "edge_flops_without_probes": 0.0,
         "latency_s": 0.0,

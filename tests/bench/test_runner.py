@@ -22,7 +22,7 @@ from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.report import make_report
 from ec2_env.bench.runner import Caps, Outcome, RunBroken, check, is_heavy
-from ec2_env.bench.statistics import Spent
+from ec2_env.bench.statistics import Spent, Totals
 from ec2_env.bench.table import as_json, as_terminal
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, EndpointError, UnknownName
@@ -186,6 +186,23 @@ def test_defect_in_an_episode_names_it_and_keeps_what_was_finished(
     with pytest.raises(RunBroken, match=r"cloud_only on \w+/en/test/0, trial 2: a defect(.|\n)*ZeroDivisionError"):
         play()
     assert len(lines(tmp_path / "run" / "results.jsonl")) == 2
+
+
+def test_usage_that_an_endpoint_reports_is_told_apart_from_the_own_count(
+    config: BenchConfig, plain_record: Callable[..., EpisodeRecord]
+) -> None:
+    def note(**gap: float) -> list[str]:
+        totals = Totals(config.grid())
+        for number in range(len(config.grid())):
+            usage_gap = {"raw": 0, "cached": 0, "out": 0, "usd": 0.0, **gap}
+            totals.add(plain_record(*config.grid().episode(number), 1.0, cloud_usd=0.02, usage_gap=usage_gap))
+        outcome = Outcome(totals=totals, stopped="", interrupted=False, left=0, settings={"suite_digest": "0" * 12})
+        return [note for note in make_report(config, outcome).notes if "endpoint reports" in note]
+
+    assert note() == []
+    (told,) = note(raw=-30, cached=40, out=2, usd=-0.005)
+    episodes = len(config.grid())
+    assert f"{12 * episodes:+,} tokens and {-0.005 * episodes:+.4f} USD (-20.0%)" in told
 
 
 def test_wrong_names_are_found_before_anything_is_played(config: BenchConfig) -> None:

@@ -191,3 +191,15 @@ def test_a_meter_adds_up_and_its_fork_stands_alone() -> None:
     assert (copy.cloud_usd, copy.cloud_calls, copy.edge_tokens_in, copy.edge_tokens_out) == (Decimal("0.03"), 2, 100, 10)
     assert copy.edge_flops == 2e9 * 110
     assert copy.latency_s == 3.0
+
+
+def test_a_meter_keeps_probes_and_reported_usage_apart() -> None:
+    meter = Meter()
+    meter.add_edge(100, 1, 1e9, 0.5, probe=True)
+    meter.add_edge(0, 20, 1e9, 0.5)
+    assert (meter.edge_flops, meter.edge_flops_without_probes) == (2e9 * 121, 2e9 * 20)
+    copy = meter.fork()
+    copy.add_gap(5, -3, 1, Decimal("0.01"))
+    copy.add_gap(-7, 0, 1, Decimal("-0.03"))
+    assert (copy.gap_raw, copy.gap_cached, copy.gap_out, copy.gap_usd) == (-2, -3, 2, Decimal("-0.02"))
+    assert (meter.gap_raw, meter.gap_usd) == (0, 0)
