@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ec2_env.task import Episode
+from ec2_env.trace import Event
 from ec2_env.workspace.store import Workspace
 
 
@@ -45,6 +46,11 @@ class Progress(Protocol):
     @property
     def records(self) -> Sequence[Record]:
         """Every call so far, oldest first."""
+        ...
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """What happened so far, oldest first: the record, which no model is shown."""
         ...
 
     @property

@@ -12,6 +12,7 @@ import msgspec
 
 from ec2_env.actions import Action, Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
 from ec2_env.cloud.gateway import Answer, CloudSettings, Gateway
+from ec2_env.cloud.ledger import accounts, figures
 from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
@@ -20,7 +21,6 @@ from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signal
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Record
 from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
-from ec2_env.reward import privacy
 from ec2_env.task import Episode, grade, toolbox
 from ec2_env.trace import By, EdgeTurn, Ended, Event, ToolRan
 from ec2_env.workspace.tools import MAX_ARGUMENT_CHARS, Result, failure, tidy
@@ -279,18 +279,20 @@ class Session:
         """Exposure level of every unit that has crossed so far."""
         return self.gateway.audit.levels if self.gateway is not None else {}
 
+    @property
+    def _called(self) -> bool:
+        """Whether any request has left for the cloud, answered or not."""
+        return self.gateway is not None and self.gateway.calls > 0
+
     def _result(self, ended: Ended) -> dict[str, Any]:
-        meter, levels = self.meter, self.levels
+        meter = self.meter
         return {
             "status": ended.status,
             "completion": ended.completion,
             "checks": ended.checks,
             "strays": ended.strays,
             "forbidden": list(ended.forbidden),
-            "privacy": privacy(self.episode.units, levels, ended.touched),
-            "exposed": [{"unit": unit, "level": level} for unit, level in sorted(levels.items())],
-            "touched": list(ended.touched),
-            "units": len(self.episode.units),
+            **figures(accounts(self.episode.units, self.levels, ended.touched), called=self._called),
             "cloud_calls": meter.cloud_calls,
             "tokens_raw": meter.tokens_raw,
             "tokens_cached": meter.tokens_cached,

@@ -6,14 +6,21 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-FORMAT = 1
-"""Version of the trajectory record."""
+from ec2_env.sensitive import Necessity
+
+FORMAT = 2
+"""Version of the trajectory record. Records of version 1 can be read: they lack where exposed values came from."""
 
 By = Literal["agent", "edge", "cloud"]
+Origin = Literal["instruction", "tool", "agent", "unknown"]
 
 
 class Exposed(msgspec.Struct, frozen=True):
-    """A sensitive unit that crossed, or crossed more fully than before. `level` is 0.3, 0.7 or 1.0."""
+    """A sensitive unit that crossed, or crossed more fully than before. `level` is 0.3, 0.7 or 1.0.
+
+    `origin` says what brought the value into the context first: the instruction, the result of a tool, or the agent, who wrote
+    it without having read it.
+    """
 
     unit: str
     level: float
@@ -21,7 +28,16 @@ class Exposed(msgspec.Struct, frozen=True):
     text: int
     """Position of the text in the payload that shows it."""
     start: int
+    """Span of the value in that text, half-open; so the next."""
     end: int
+    step: int = -1
+    call: int = 0
+    """Number of the request among those that were sent, from 1; 0 in records of version 1."""
+    origin: Origin = "unknown"
+    event: int = -1
+    """Position among the trajectory's events of the call whose result, or arguments, first held the value; -1 if none did."""
+    necessity: Necessity | Literal["unknown"] = "unknown"
+    """What the work needs of the value."""
 
 
 class ToolRan(msgspec.Struct, frozen=True, tag="tool"):

@@ -16,6 +16,7 @@ from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.metering import LatencyProfile, Meter, PromptCache, latency_s
 from ec2_env.cloud.payload import Payload, Transcript, build_payload, message_text
 from ec2_env.cloud.prices import cost_usd, price
+from ec2_env.cloud.provenance import exposed
 from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import ConfigurationError, EndpointError
@@ -219,7 +220,7 @@ class Gateway:
         gap = (usage.raw - own.raw, usage.cached - own.cached, usage.output - own.output)
         gap_usd = usd - cost_usd(own, self.rates) if reply.usage else Decimal(0)
         meter.add_gap(*gap, gap_usd)
-        fresh, exposures = self._crossed(payload)
+        fresh, exposures = self._crossed(payload, step)
         restore = self.redactor.restore if request.redact else _same
         text = restore(reply.text)
         first = _restored(reply.calls[0], restore) if reply.calls else None
@@ -245,12 +246,14 @@ class Gateway:
         )
         return Answer(event=event, text=text, call=first)
 
-    def _crossed(self, payload: Payload) -> tuple[tuple[tuple[int, str], ...], tuple[Exposed, ...]]:
+    def _crossed(self, payload: Payload, step: int) -> tuple[tuple[tuple[int, str], ...], tuple[Exposed, ...]]:
         """Audits what has left: returns the texts that left for the first time, and what they exposed."""
         found = self.audit.scan(payload.texts)
         fresh = tuple((i, text) for i, text in enumerate(payload.texts) if text not in self._sent)
         self._sent |= frozenset(text for _, text in fresh)
-        return fresh, tuple(Exposed(e.unit, e.level, e.form, e.field, e.span[0], e.span[1]) for e in found)
+        episode, events = self._progress.episode, self._progress.events
+        units = self.audit.units
+        return fresh, exposed(found, payload.texts, units, episode.instruction, events, step=step, call=self.calls)
 
     def _over_budget(self, worst: Usage, meter: Meter) -> str | None:
         """Says which cap the worst case of a call would pass, or None."""
@@ -282,7 +285,7 @@ class Gateway:
         broken: bool = False,
     ) -> Answer:
         """Returns the answer of a call that brought nothing. It is not billed; but what was sent has crossed, answer or not."""
-        fresh, exposures = self._crossed(payload) if payload is not None else ((), ())
+        fresh, exposures = self._crossed(payload, step) if payload is not None else ((), ())
         event = CloudCall(
             step=step,
             mode=request.mode,
