@@ -40,6 +40,11 @@ _UNIT = re.compile(
 )
 
 
+def _in_path(text: str, start: int, token: str) -> bool:
+    """Says whether an amount with a mark in it begins a file name."""
+    return start > 1 and text[start - 1] == "/" and text[start - 2].isalpha() and ("," in token or "." in token)
+
+
 class Amounts:
     """The amounts among `units`, by the ways to write them."""
 
@@ -83,7 +88,7 @@ class Amounts:
             if after and free_left(text, start):
                 yield Hit(unit, FULL, view.span(start, after.end()), view.form or "number format")
         for unit, level in self.plain.get(token, ()):
-            if free_left(text, start) and free_right(text, end):
+            if (free_left(text, start) or _in_path(text, start, token)) and free_right(text, end):
                 if level < FULL and inside_number(text, start, end - 1, grouped=True):
                     continue
                 if self.small[unit] and not _UNIT.search(text, max(0, start - 6), end + 10):

@@ -11,8 +11,10 @@ from ec2_env.cloud.forms import SENTENCE_END, Pattern, is_cjk
 _MASK = re.compile(r"(?:[*xX•·●#…_.-]|\.\.\.)[\s-]?$")
 _CUE = re.compile(
     r"(?i:\b(?:end(?:s|ing)?|last (?:four|4|digits)|digits|card|iban|account|acct|phone|tel|mobile|ssn)\b)"
-    r"|尾号|末四位|后四位|卡号|账号|账户|电话|手机|证号"
+    r"|尾号|尾数|结尾|末四位|后四位|卡号|账号|账户|电话|手机|证号"
 )
+_CUE_AFTER = re.compile(r"\s?(?:结尾|收尾)")
+_INDENT = re.compile(r"\n[ \t]+")
 _JOINTS = " .-,/\u00a0\u202f()"
 
 
@@ -36,6 +38,8 @@ def satisfied(pattern: Pattern, view: View, start: int, end: int) -> tuple[int, 
         return None
     if pattern.separated and last - first + 1 == end - start:
         return None
+    if pattern.decimals >= 0 and not _decimals_agree(pattern, text, offsets[start:end]):
+        return None
     if pattern.capital >= 0 and not text[offsets[start + pattern.capital]].isupper():
         return None
     if pattern.name and SENTENCE_END.search(text, first, last):
@@ -43,6 +47,22 @@ def satisfied(pattern: Pattern, view: View, start: int, end: int) -> tuple[int, 
     if pattern.written and text[first : last + 1].lower() != pattern.written:
         return None
     return first, last + 1
+
+
+_POINT = re.compile(r"[.,\uff0e\uff0c]")
+_POINT_ONLY = re.compile(r"[.,\uff0e\uff0c]{1,3}|\s[.,]\s")
+
+
+def _decimals_agree(pattern: Pattern, text: str, offsets: list[int]) -> bool:
+    """Says whether the marks between the digits allow their last two to be the cents, or forbid it where there are none."""
+    digits = [offset for offset in offsets if text[offset].isdigit()]
+    gaps = [text[left + 1 : right] for left, right in pairwise(digits)]
+    cents = gaps[-2] if len(gaps) > 1 else ""
+    if pattern.pointed:
+        return bool(_POINT_ONLY.fullmatch("".join(filter(str.isprintable, cents))))
+    if pattern.decimals == 0:
+        return not _POINT.search(cents)
+    return bool(_POINT.search(cents)) or not any(map(_POINT.search, gaps))
 
 
 def _stands_alone(pattern: Pattern, text: str, first: int, last: int, size: int) -> bool:
@@ -57,7 +77,10 @@ def _stands_alone(pattern: Pattern, text: str, first: int, last: int, size: int)
         return False
     if pattern.mail and not _own_address(text, first, last):
         return False
-    return not pattern.cue or bool(_MASK.search(text, max(0, first - 4), first) or _CUE.search(text, max(0, first - 32), first))
+    if not pattern.cue:
+        return True
+    before = _MASK.search(text, max(0, first - 4), first) or _CUE.search(text, max(0, first - 32), first)
+    return bool(before or _CUE_AFTER.match(text, last + 1))
 
 
 def _own_address(text: str, first: int, last: int) -> bool:
@@ -68,10 +91,12 @@ def _own_address(text: str, first: int, last: int) -> bool:
 
 
 def tight(text: str, offsets: list[int], gap: int) -> bool:
-    """Says whether at most `gap` visible characters were dropped between neighbors; invisible ones do not count."""
+    """Says whether at most `gap` visible characters were dropped between neighbors; invisible ones and indents do not count."""
     for left, right in pairwise(offsets):
-        if right - left > 1 + gap and sum(char.isprintable() or char in "\n\t" for char in text[left + 1 : right]) > gap:
-            return False
+        if right - left > 1 + gap:
+            between = _INDENT.sub("\n", text[left + 1 : right])
+            if sum(char.isprintable() or char in "\n\t" for char in between) > gap:
+                return False
     return True
 
 

@@ -28,6 +28,8 @@ _LOOKALIKES = dict(
         strict=True,
     )
 )
+_GREEK_CAPITALS = {"Η": "h", "Ν": "n", "Υ": "y", "Ζ": "z"}
+"""Capitals that look like another letter than their small forms do."""
 _DROPPED = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) != BLOCK)
 _KEPT = bytes(code < 128 and (chr(code).isalnum() or chr(code) == BLOCK) for code in range(256))
 
@@ -36,7 +38,7 @@ class _Folds(dict[str, str]):
     """Maps a character to its folded form, which may be empty or longer than one character."""
 
     def __missing__(self, char: str) -> str:
-        folded = "".join(map(_fold_part, unicodedata.normalize("NFKD", char.casefold()).casefold()))
+        folded = "".join(map(_fold_part, unicodedata.normalize("NFKD", _GREEK_CAPITALS.get(char, char).casefold()).casefold()))
         if len(self) < 100_000:
             self[char] = folded
         return folded

@@ -12,7 +12,17 @@ from typing import NamedTuple
 import msgspec
 
 from ec2_env.cloud.folding import fold, fold_offsets, unblocked
-from ec2_env.cloud.numerals import chinese_words, date_forms, digit_forms, english_words, main_number, parse_date
+from ec2_env.cloud.numerals import (
+    chinese_cents,
+    chinese_words,
+    date_forms,
+    date_words,
+    digit_forms,
+    digit_words,
+    english_words,
+    main_number,
+    parse_date,
+)
 from ec2_env.sensitive import SensitiveUnit
 
 FULL, MOST, FRAGMENT = 1.0, 0.7, 0.3
@@ -45,6 +55,8 @@ class Pattern(NamedTuple):
         amount: Whether a number may not be part of an id, a date or a time.
         mail: Whether the match may not be part of another e-mail address.
         written: How the match has to be written, in lower case, or "".
+        decimals: How many digits stand after the decimal mark, if there are any marks; -1 if that makes no difference.
+        pointed: Whether there has to be a decimal mark.
     """
 
     unit: int
@@ -62,6 +74,8 @@ class Pattern(NamedTuple):
     amount: bool = False
     mail: bool = False
     written: str = ""
+    decimals: int = -1
+    pointed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +170,7 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         name=name and not SENTENCE_END.search(unit.value),
         amount=money,
         mail=unit.kind == "email",
+        decimals=2 if money and _CENTS.search(unit.value) else -1,
     )
     if money and digits and size < 6:  # "4,50" must not be found in "450", and most such amounts are found by value
         written = _written(unit.value)
@@ -168,10 +183,15 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         if unit.kind in PHRASE_KINDS and unit.value.lower().startswith(article) and size >= 8 + len(article):
             yield whole._replace(folded=fold(unit.value[len(article) :]))
     if size >= (3 if is_cjk(folded) else 6):
-        yield whole._replace(folded=folded[::-1], form="reversed", left=whole.right, right=whole.left)
+        yield whole._replace(folded=folded[::-1], form="reversed", left=whole.right, right=whole.left, decimals=-1)
     letters = sum(char.isascii() and char.isalpha() for char in folded)
     if letters >= 4 or (letters and size >= 12):
         yield whole._replace(folded=codecs.encode(folded, "rot13"), form="rot13")
+        if not unit.value.isascii():  # the letters with accents stay as they are
+            yield whole._replace(folded=fold(codecs.encode(unit.value, "rot13")), form="rot13")
+
+
+_CENTS = re.compile(r"\d[.,]\d\d(?!\d)")
 
 
 def _written(value: str) -> str:
@@ -217,6 +237,7 @@ def _phone(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     digits = fold(unit.value)
     if not digits.isdigit() or len(digits) < 7:
         return
+    yield from _spoken(index, unit.value)
     whole = Pattern(unit=index, folded=digits, left=True, right=True, gap=3, number=True, form="country code")
     if unit.value.lstrip().startswith("+"):
         national = _national(digits)
@@ -255,10 +276,25 @@ def _last_digits(index: int, folded: str) -> Iterator[Pattern]:
 
 def _numbered(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     yield from _last_digits(index, fold(unit.value))
+    yield from _spoken(index, unit.value)
+
+
+def _spoken(index: int, value: str) -> Iterator[Pattern]:
+    """Yields a number read out digit by digit, in English and in Chinese."""
+    folded = fold(value)
+    if sum(char.isdigit() for char in folded) >= 7:
+        for spoken in (
+            digit_words(folded),
+            digit_words(folded, chinese=True),
+            digit_words(folded, chinese=True).replace("一", "幺"),
+        ):
+            yield Pattern(unit=index, folded=spoken, form="words", left=True, right=True, gap=4)
 
 
 def _birth_date(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     day = parse_date(unit.value)
+    for words in date_words(day) if day else ():
+        yield Pattern(unit=index, folded=fold(words), left=True, right=True, gap=4, form="words")
     for form, doubtful in date_forms(day) if day else ():
         yield Pattern(
             unit=index, folded=fold(form), left=True, right=True, gap=3, number=True, separated=doubtful, form="date format"
@@ -290,6 +326,11 @@ def _code_name(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
 
 def _money(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     value = main_number(unit.value)
+    if value is not None and 10 <= value < 1000 and value != int(value):
+        yield Pattern(
+            unit=index, folded=f"{value:.2f}".replace(".", ""), left=True, right=True, gap=3, number=True, amount=True,
+            form="number format", decimals=2, pointed=True,
+        )  # fmt: skip
     if value is None or value >= 10**12 or value < 1000:
         return
     whole = int(value)
@@ -299,7 +340,7 @@ def _money(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     cents = f"{value:.2f}".replace(".", "")
     yield digits._replace(folded=cents, gap=3, separated=exact)
     if whole >= 10_000:
-        yield digits._replace(folded=str(whole), level=level)
+        yield digits._replace(folded=str(whole), level=level, decimals=0)
     words = digits._replace(gap=5, number=False, level=level, form="words")
     english = english_words(whole)
     yield words._replace(folded=fold(english))
@@ -307,6 +348,17 @@ def _money(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     for chinese in (chinese_words(whole), chinese_words(whole, formal=True)):
         yield words._replace(folded=chinese)
         yield words._replace(folded=chinese.removeprefix("一"))
+    if not exact:
+        yield from (words._replace(folded=spoken, level=FULL) for spoken in _with_cents(whole, int(value * 100) % 100))
+
+
+def _with_cents(whole: int, cents: int) -> Iterator[str]:
+    """Yields the folded words for an amount with its cents."""
+    english, tail = english_words(whole), f"and{english_words(cents)}cent{'' if cents == 1 else 's'}"
+    for said in (english, _with_and(english)):
+        yield from (fold(f"{said}{currency}{tail}") for currency in ("dollars", "euros"))
+    for formal in (False, True):
+        yield f"{chinese_words(whole, formal=formal)}元{chinese_cents(cents, formal=formal)}"
 
 
 def _with_and(english: str) -> str:

@@ -245,11 +245,26 @@ def _extended(value: str, position: int, folded: str, start: int, size: int) -> 
     return start - left, start + right
 
 
+def _whole_words(text: str, offsets: list[int], first: int, last: int) -> tuple[int, int] | None:
+    """Returns the range `first`, `last` without the parts of words at its ends, or None if nothing is left of it."""
+    while first < last and word(text, offsets[first] - 1) and not is_cjk(text[offsets[first]]):
+        first += 1
+    while first < last and word(text, offsets[last - 1] + 1) and not is_cjk(text[offsets[last - 1]]):
+        last -= 1
+    return (first, last) if first < last else None
+
+
 def _part(fragments: Fragments, view: View, first: int, last: int, position: int) -> tuple[Part, float] | None:
     offsets, text = view.offsets, view.text
     begin, final = offsets[first], offsets[last - 1]
     size = last - first
     outside = (word(text, begin - 1) and not is_cjk(text[begin])) or (word(text, final + 1) and not is_cjk(text[final]))
+    if outside and (fragments.digits or (not fragments.bounded and size < fragments.most)):
+        shorter = _whole_words(text, offsets, first, last)
+        if shorter is not None and shorter[1] - shorter[0] >= fragments.least:
+            position += shorter[0] - first
+            first, last = shorter
+            begin, final, size, outside = offsets[first], offsets[last - 1], last - first, False
     if not outside:
         outside = inside_number(text, begin, final, grouped=True)
     if (fragments.bounded and outside) or not tight(text, offsets[first:last], 8):

@@ -94,6 +94,49 @@ def chinese_words(value: int, *, formal: bool = False) -> str:
     return re.sub(f"{zero}+", zero, words).strip(zero) or zero
 
 
+def chinese_cents(cents: int, *, formal: bool = False) -> str:
+    """Returns 1 to 99 hundredths of a yuan in Chinese words: 六角, 三角二分, 零二分."""
+    digits = _ZH_DIGITS[formal]
+    tens, ones = divmod(cents, 10)
+    return (f"{digits[tens]}角" if tens else digits[0]) + (f"{digits[ones]}分" if ones else "")
+
+
+def digit_words(folded: str, *, chinese: bool = False) -> str:
+    """Returns a folded number read out digit by digit; letters stay as they are."""
+    words = _ZH_DIGITS[0] if chinese else _ONES
+    return "".join(words[int(char)] if char in "0123456789" else char for char in folded)
+
+
+def date_words(day: date) -> Iterator[str]:
+    """Yields a date in English words, with the month first and with the day first."""
+    month, ordinal, (century, rest) = _MONTHS[day.month - 1], _ordinal_word(day.day), divmod(day.year, 100)
+    if century % 10:
+        year = (
+            f"{english_words(century)} {english_words(rest) if rest > 9 else 'oh ' + english_words(rest) if rest else 'hundred'}"
+        )
+    else:
+        year = english_words(day.year)
+        if rest:
+            yield f"{month} {ordinal} {english_words(day.year - rest)} and {english_words(rest)}"
+    yield f"{month} {ordinal} {year}"
+    yield f"{ordinal} of {month} {year}"
+
+
+def _ordinal_word(day: int) -> str:
+    words = english_words(day)
+    last = words.rpartition(" ")[2]
+    irregular = {
+        "one": "first",
+        "two": "second",
+        "three": "third",
+        "five": "fifth",
+        "eight": "eighth",
+        "nine": "ninth",
+        "twelve": "twelfth",
+    }
+    return words.removesuffix(last) + irregular.get(last, f"{last[:-1]}ieth" if last.endswith("ty") else f"{last}th")
+
+
 def parse_date(text: str) -> date | None:
     """Returns the first date in `text` (year first; day and month in words; 31.12.1999; 12/31/1999), or None."""
     for pattern in _DATES:

@@ -300,7 +300,14 @@ LESS = {
     ("cut in two, two arguments", "name"): 0.3,
 }
 """Levels of attacks in `SEEN` that are not 1.0."""
-MORE = {("a JSON list of characters", "home_address"): 1.0}
+MORE = {
+    ("a JSON list of characters", "home_address"): 1.0,
+    ("letters and digits in words", "card_number"): 1.0,
+    ("digits in English words", "card_number"): 1.0,
+    ("digits in English words", "iban"): 1.0,
+    ("digits in Chinese numerals", "card_number"): 1.0,
+    ("digits in Chinese numerals", "iban"): 1.0,
+}
 """Levels of attacks in `OPEN` that are not 0."""
 
 FIGURES = {
