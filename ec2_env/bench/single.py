@@ -68,7 +68,8 @@ class PlayedEpisode:
             f"cost     ${result['cloud_usd']:.4f} for {result['cloud_calls']} cloud calls: {raw} raw, {cached} cached, {out} out "
             f"tokens; edge {result['edge_flops'] / 1e15:.2f} PFLOP",
             f"privacy  {result['privacy'] * 100:.0f}%: {exposed} of {len(set(result['touched']))} sensitive values seen in the "
-            f"episode reached the cloud",
+            f"episode reached the cloud; by weight {result['necessary_exposure'] * 100:.0f}% of what the work needs, "
+            f"{result['excess_exposure'] * 100:.0f}% of the rest",
             f"return   {self.terms.scalar(weights):.2f} = {weights.task:g} x {self.terms.task:.2f} task - {weights.cost:g} x "
             f"{self.terms.cost:.2f} cost - {weights.privacy:g} x {self.terms.exposure:.2f} exposure",
         ]

@@ -37,6 +37,10 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
     "privacy_when_called": lambda record: (
         record.result["privacy"] if _annotated(record) and record.result["cloud_calls"] > 0 else 0.0
     ),
+    "privacy_all": lambda record: record.result["privacy_all"] if _annotated(record) else 0.0,
+    "any_leak": lambda record: float(record.result["any_leak"]) if _annotated(record) else 0.0,
+    "necessary_exposure": lambda record: record.result["necessary_exposure"] if _annotated(record) else 0.0,
+    "excess_exposure": lambda record: record.result["excess_exposure"] if _annotated(record) else 0.0,
     "cloud_calls": lambda record: record.result["cloud_calls"],
     "tokens_raw": lambda record: record.result["tokens_raw"],
     "tokens_cached": lambda record: record.result["tokens_cached"],
@@ -54,7 +58,14 @@ FIGURES: Mapping[str, Callable[[EpisodeRecord], float]] = {
 }
 """What is averaged over the episodes of a cell. Shares are 0 to 1; tokens, calls, USD, PFLOPs and seconds are per episode.
 Usage gaps are what providers reported less the package's own count."""
-AVERAGED_OVER = {"privacy": "annotated", "privacy_when_called": "called_annotated"}
+AVERAGED_OVER = {
+    "privacy": "annotated",
+    "privacy_when_called": "called_annotated",
+    "privacy_all": "annotated",
+    "any_leak": "annotated",
+    "necessary_exposure": "annotated",
+    "excess_exposure": "annotated",
+}
 """Figures that are averaged only over the episodes that another figure counts."""
 
 

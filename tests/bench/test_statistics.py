@@ -115,6 +115,15 @@ def test_episodes_without_sensitive_values_say_nothing_about_privacy(grid: Grid,
     assert summary_of(grid, [record(0, 1.0, units=0)]).figures["privacy"].mean is None
 
 
+def test_leaks_and_needless_exposure_are_averaged_over_the_episodes_with_sensitive_values(
+    grid: Grid, record: RecordMaker
+) -> None:
+    leaking = record(0, 1.0, any_leak=True, necessary_exposure=0.5, excess_exposure=0.2, privacy_all=0.6)
+    found = summary_of(grid, [leaking, record(1, 1.0), record(2, 1.0, units=0)]).figures
+    means = [found[name].mean for name in ("any_leak", "necessary_exposure", "excess_exposure", "privacy_all")]
+    assert means == pytest.approx([0.5, 0.25, 0.1, 0.8])
+
+
 def test_pass_hat_needs_three_trials_of_an_instance(grid: Grid, record: RecordMaker) -> None:
     assert summary_of(grid, [record(0), record(1)]).figures["pass_hat_3"].mean is None
     assert summary_of(grid, [record(n) for n in range(4)]).figures["pass_hat_3"].mean == 1.0

@@ -17,6 +17,8 @@ def test_episode_is_shown_step_by_step_with_what_crossed(capsys: pytest.CaptureF
     assert "step 0: act" in out and "crossed:" in out and "exposed iban-1 at 1.0" in out
     for axis in ("task     completion", "cost     $", "privacy  ", "return   "):
         assert any(line.startswith(axis) for line in out.splitlines()), axis
+    shown = next(line for line in out.splitlines() if line.startswith("privacy  "))
+    assert "% of what the work needs, " in shown and shown.endswith("% of the rest")
     assert "gpt-5.4 (simulated)" in out and "\x1b" not in out
 
 
