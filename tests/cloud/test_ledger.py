@@ -16,7 +16,7 @@ from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.cloud.ledger import Account, Ledger, accounts, figures, ledger, units_of
 from ec2_env.cloud.provenance import Context
 from ec2_env.envs import DecisionEnv
-from ec2_env.reward import privacy
+from ec2_env.reward import privacy, terms
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.session import Session
@@ -196,6 +196,17 @@ def test_the_ledger_and_the_reward_say_the_same_of_privacy() -> None:
         for touched in ([], ["u2", "u7"], [unit.id for unit in units]):
             found = figures(accounts(units, levels, touched), called=True)
             assert found["privacy"] == privacy(units, levels, touched)
+
+
+def test_necessary_and_excess_exposure_make_up_the_exposure_term_of_the_reward() -> None:
+    for one in records():
+        units = units_of(one)
+        term = terms(one.events, {}, units, 1.0).exposure
+        assert term == pytest.approx(1 - one.result["privacy_all"])
+        needed = sum(unit.weight for unit in units if unit.necessity != "none")
+        rest = sum(unit.weight for unit in units) - needed
+        parts = one.result["necessary_exposure"] * needed + one.result["excess_exposure"] * rest
+        assert parts == pytest.approx(term * (needed + rest))
 
 
 def test_a_call_that_left_and_was_not_answered_has_used_the_cloud() -> None:
