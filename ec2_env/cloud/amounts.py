@@ -74,11 +74,13 @@ class Amounts:
         text = view.text.translate(_WIDTH) if not view.text.isascii() and _WIDE.search(view.text) else view.text
         for match in _TOKEN.finditer(text):
             token = match[0].rstrip(_TRAILING)
-            yield from self._at(view, text, match.start(), token)
+            if token in self.plain or token in self.scaled:
+                yield from self._at(view, text, match.start(), token)
             if "," in token and token not in self.plain:
                 at = match.start()
                 for cell in token.split(","):
-                    yield from self._at(view, text, at, cell)
+                    if cell in self.plain or cell in self.scaled:
+                        yield from self._at(view, text, at, cell)
                     at += len(cell) + 1
 
     def _at(self, view: View, text: str, start: int, token: str) -> Iterator[Hit]:

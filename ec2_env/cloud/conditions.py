@@ -8,7 +8,7 @@ from itertools import pairwise
 from ec2_env.cloud.folding import BLOCK, View
 from ec2_env.cloud.forms import SENTENCE_END, Pattern, is_cjk
 
-_MASK = re.compile(r"(?:[*xX•·●#…_.-]|\.\.\.)[\s-]?$")
+_MASK = re.compile(r"(?:[*xX•·●#…]|(?<!\d)[_.-]|\.\.\.)[\s-]?$")
 _CUE = re.compile(
     r"(?i:\b(?:end(?:s|ing)?|last (?:four|4|digits)|digits|card|iban|account|acct|phone|tel|mobile|ssn)\b)"
     r"|尾号|尾数|结尾|末四位|后四位|卡号|账号|账户|电话|手机|证号"
