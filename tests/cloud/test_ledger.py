@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ec2_env.actions import InvokeCloud, ToolCall
+from ec2_env.actions import InvokeCloud, ToolCall, dump_action
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.cloud.ledger import Account, Ledger, accounts, figures, ledger, units_of
 from ec2_env.cloud.provenance import Context
-from ec2_env.envs import DecisionEnv
+from ec2_env.envs import DecisionEnv, WorkspaceEnv
 from ec2_env.reward import privacy, terms
-from ec2_env.rollout import EpisodeKey, play
+from ec2_env.rollout import EpisodeKey, play, record
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.session import Session
 from ec2_env.strategy import load_strategy
@@ -63,6 +63,26 @@ def test_every_figure_on_privacy_follows_from_the_record() -> None:
         assert again == {name: one.result[name] for name in again}
         leaks += again["any_leak"]
     assert leaks > 20, "the episodes say something"
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_the_figures_of_an_agent_outside_follow_from_its_record_too(redact: bool) -> None:
+    for seed, name in enumerate(tasks.names()[::24]):
+        env = WorkspaceEnv(task=name)
+        env.reset(seed=seed)
+        session = env.session
+        assert session is not None
+        for number, action in enumerate(solve(session.episode).actions):
+            if number % 2:
+                request = f"What about {session.episode.instruction[:200]}?"
+                asked = {"request": request, "mode": "advise", "share": "transcript", "redact": redact}
+                env.step({"name": "invoke_cloud", "arguments": asked})
+            _, _, terminated, truncated, _ = env.step(dump_action(action))
+            if terminated or truncated:
+                break
+        one = from_json(to_json(record(session, "agent")))
+        again = ledger(one).figures()
+        assert again == {figure: one.result[figure] for figure in again}
 
 
 def test_the_figures_follow_from_the_serialized_ledger_alone() -> None:
