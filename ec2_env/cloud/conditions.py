@@ -61,7 +61,7 @@ def _decimals_agree(pattern: Pattern, text: str, offsets: list[int]) -> bool:
     if pattern.pointed:
         return bool(_POINT_ONLY.fullmatch("".join(filter(str.isprintable, cents))))
     if pattern.decimals == 0:
-        return not _POINT.search(cents)
+        return not _POINT.search(cents) or all(map(_POINT.search, gaps))
     return bool(_POINT.search(cents)) or not any(map(_POINT.search, gaps))
 
 

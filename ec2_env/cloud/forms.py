@@ -170,7 +170,7 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         name=name and not SENTENCE_END.search(unit.value),
         amount=money,
         mail=unit.kind == "email",
-        decimals=2 if money and _CENTS.search(unit.value) else -1,
+        decimals=-1 if not money else 2 if _CENTS.search(unit.value) else 0,
     )
     if money and digits and size < 6:  # "4,50" must not be found in "450", and most such amounts are found by value
         written = _written(unit.value)

@@ -71,6 +71,7 @@ def test_near_misses_give_nothing_away() -> None:
         ("181,500 EUR", "a license at $1,815.00 a year"),
         ("$88,767.76", "a total of 8,876,776 visits"),
         ("$88,767.76", "887,677.6 units"),
+        ("168,000元", "目录价为每年1,680.00元"),
         ("$463.34", "rooms 463, 34 and 35"),
     ],
 )
