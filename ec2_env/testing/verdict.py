@@ -29,7 +29,7 @@ def check_task(name: str, seeds: Iterable[int] = range(20)) -> list[str]:
     """Returns everything that is wrong with a task, in words; an empty list for a sound one.
 
     Checked for every seed, language and split: see `check_episode`. Once per task: its solution has at least four steps and three
-    slips, ten seeds or more differ in what they ask, and twins in two languages have the same parts of the score.
+    slips, twenty seeds or more differ in what they ask, and twins in two languages have the same parts of the score.
     """
     task, seeds = tasks.get(name), list(seeds)
     problems: list[str] = []
@@ -48,7 +48,7 @@ def check_task(name: str, seeds: Iterable[int] = range(20)) -> list[str]:
                 parts = str(sorted((check.name, check.weight) for check in episode.checks))
                 scores.setdefault((episode.variant, language), set()).add(parts)
                 problems += check_episode(episode)
-            if len(instructions) < 2 and len(seeds) >= 10:
+            if len(instructions) < 2 and len(seeds) >= 20:
                 problems.append(f"{name} ({language}, {split}): every seed has the same instruction; draw names and values")
     return [*problems, *_unequal_twins(name, scores)]
 

@@ -174,11 +174,12 @@ def sup(world: World, days: int) -> Supplier:
 
 
 def offered(world: World, suppliers: Sequence[Supplier], late: bool) -> tuple[Offer, ...]:
-    """Draws the offers for a product: two suppliers ask about the same, and the late one asks less."""
+    """Draws the offers for a product: two suppliers ask about the same, never the same, and the late one asks less."""
     rng = world.rng
     price = rng.randrange(140, 330)
     found = []
-    for supplier, share in zip(suppliers, (1.0, rng.uniform(0.92, 1.12), 0.8), strict=True):
+    other = rng.uniform(0.92, 0.97) if rng.random() < 0.5 else rng.uniform(1.03, 1.12)
+    for supplier, share in zip(suppliers, (1.0, other, 0.8), strict=True):
         if supplier is not suppliers[2] or late:
             asked = round(price * share) + rng.randrange(1, 10) / 10 + 0.03
             found.append(Offer(supplier.id, round(asked, 2), rng.choice((10, 20, 40)), rng.choice((5, 6, 10, 12))))
