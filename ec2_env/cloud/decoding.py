@@ -19,7 +19,7 @@ MAX_VIEWS = 400
 
 _RUN = re.compile(r"(?<![A-Za-z0-9+/_-])(?!(?:[A-Za-z][a-z]*|[0-9]+)(?![A-Za-z0-9+/_-]))[A-Za-z0-9+/_-]{8,}")
 """A run of base64 letters that is neither a word nor a number."""
-_WRAPPED = re.compile(r"(?:[A-Za-z0-9+/]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/]+")
+_WRAPPED = re.compile(r"(?<![A-Za-z0-9+/])(?:[A-Za-z0-9+/]{40,}\r?\n[ \t]*)+[A-Za-z0-9+/]+")
 _HEX = re.compile(r"[0-9a-fA-F]{8,}")
 _BYTE = r"(?:[2-9a-fA-F][0-9a-fA-F]|0[9aAdD])"
 """A byte of readable text in hex: dates and times of day have others, and are passed over."""
