@@ -45,7 +45,7 @@ ARTICLE = """1. 通知：直属经理以新人通讯录名片备注为准。
 4. 待办（标题“事项-新人姓名”，负责人按岗位）：
 {todos}   只在设备需要采购时另加：验收设备，{receiver}，入职前1个工作日。
 """
-TODO = "   {what}，{role}，入职{side}{count}个工作日。\n"
+ENTRY = "   {what}，{role}，入职{side}{count}个工作日。\n"
 LINE = re.compile(r"^   (\w+)，(\w+)，入职([前后])(\d+)个工作日。", re.MULTILINE)
 NEWS = (
     "{name}，{role}，{dept}，{start}入职，导师{buddy}。直属经理拟定为{planned}，以通讯录为准。\n"
@@ -179,7 +179,7 @@ def write_articles(world: World, staff: Sequence[Person]) -> list[tuple[str, Per
     for title, items, ago in (("新人首周准备", todos, 12), ("新人首周准备（去年版，仅供参考）", old, 330)):
         listed = ""
         for what, who, days in items:
-            listed += TODO.format(what=what, role=who.role, side="前" if days < 0 else "后", count=abs(days))
+            listed += ENTRY.format(what=what, role=who.role, side="前" if days < 0 else "后", count=abs(days))
         text = ARTICLE.format(todos=listed, receiver=staff[1].role)
         world.kb.add(title, "人事", text, updated=world.moment(-ago))
     world.kb.noise(4)
