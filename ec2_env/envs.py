@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 
 from ec2_env import features as seen
-from ec2_env.actions import Action, InvokeCloud, Malformed, parse_action
+from ec2_env.actions import Action, InvokeCloud, Malformed, dump_action, parse_action
 from ec2_env.episode_env import EpisodeEnv, Observation
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Model
@@ -20,7 +20,7 @@ from ec2_env.models.draws import uniform
 from ec2_env.models.loading import load_model
 from ec2_env.session import Session
 from ec2_env.spaces import ToolCallSpace, UnicodeText
-from ec2_env.strategy import REQUESTS, Decision, View
+from ec2_env.strategy import REQUESTS, Choice, Decision, View, decision_of
 from ec2_env.task import recent_episode, tasks, toolbox
 from ec2_env.trace import Decided
 from ec2_env.workspace.tools import failure
@@ -139,7 +139,10 @@ class DecisionEnv(EpisodeEnv[np.int64]):
         self.edge = load_model(edge) if isinstance(edge, str) else edge
         self.action_space = spaces.Discrete(len(Decision))
         self.observation_space = spaces.Dict({"features": spaces.Box(-1, 5, (len(seen.NAMES),), np.float32)})
+        self.choices: tuple[Choice, ...] = ()
+        """What was chosen so far; taken again, it brings a fresh episode into the same state."""
         self.decisions: tuple[Decision, ...] = ()
+        """What these choices came down to."""
         self.sent_messages = 0
         """Number of messages of the transcript that have crossed in the clear."""
         self._watcher = seen.Watcher()
@@ -172,27 +175,30 @@ class DecisionEnv(EpisodeEnv[np.int64]):
         self._forget()
 
     def _forget(self) -> None:
-        self.decisions, self.sent_messages, self._watcher = (), 0, seen.Watcher()
+        self.choices, self.decisions, self.sent_messages, self._watcher = (), (), 0, seen.Watcher()
 
     def take(self, action: Any) -> None:
-        """Takes one decision without computing an observation: what `step` does, for rollouts that need none."""
+        """Takes one decision without computing an observation: what `step` does, for rollouts that need none.
+
+        Args:
+            action: A number from 0 to 5; or an `InvokeCloud`, for strategies that write requests of their own.
+        """
         session = self._running()
         if session.ended:
             raise gym.error.ResetNeeded("the episode has ended; call reset()")
-        try:
-            decision = Decision(operator.index(action))
-        except (TypeError, ValueError):
-            raise ConfigurationError(f"decision is {action!r}, expected a whole number from 0 to {len(Decision) - 1}") from None
-        session.events.append(Decided(session.step, int(decision)))
-        self.decisions = (*self.decisions, decision)
-        taken = decision is not Decision.EDGE and self._invoke(session, decision)
+        choice = chosen(action)
+        decision = decision_of(choice)
+        own = dump_action(choice)["arguments"] if isinstance(choice, InvokeCloud) else None
+        session.events.append(Decided(session.step, int(decision), own))
+        self.choices, self.decisions = (*self.choices, choice), (*self.decisions, decision)
+        request = choice if isinstance(choice, InvokeCloud) else REQUESTS.get(choice)
+        taken = request is not None and self._invoke(session, request)
         if not taken and session.edge is not None:
             session.edge_turn()
         session.next_step()
 
-    def _invoke(self, session: Session, decision: Decision) -> bool:
+    def _invoke(self, session: Session, request: InvokeCloud) -> bool:
         """Uses the cloud; says whether it has taken the step."""
-        request = REQUESTS[decision]
         answer = session.invoke(request)
         if answer is None:
             return False
@@ -227,8 +233,28 @@ class DecisionEnv(EpisodeEnv[np.int64]):
             prompt=lambda: self._prompt(self.features()),
             features=self.features,
             draw=partial(uniform, session.noise, "strategy", session.step),
+            messages=session.messages,
             fork=partial(copy.deepcopy, self) if card is not None and card.simulated and self.cloud.card.simulated else None,
         )
 
     def _copied(self, other: Any) -> None:
         other._watcher = self._watcher.fork()
+
+
+def chosen(action: Any) -> Choice:
+    """Returns what a policy chose.
+
+    Raises:
+        ConfigurationError: if it is no whole number from 0 to 5 and no request that could be sent.
+    """
+    if isinstance(action, InvokeCloud):
+        request = parse_action(action)
+        if not isinstance(request, InvokeCloud):
+            raise ConfigurationError(
+                f"the request cannot be sent: {request.problem if isinstance(request, Malformed) else request}"
+            )
+        return request
+    try:
+        return Decision(operator.index(action))
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"decision is {action!r}, expected a whole number from 0 to {len(Decision) - 1}") from None

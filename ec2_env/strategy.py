@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from ec2_env.actions import InvokeCloud
 from ec2_env.errors import ConfigurationError
-from ec2_env.models.base import Signals
+from ec2_env.models.base import Message, Signals
 from ec2_env.registry import Registry
 
 
@@ -38,6 +38,22 @@ REQUESTS: Mapping[Decision, InvokeCloud] = {
     Decision.ACT_REDACTED: InvokeCloud(mode="act", share="transcript", redact=True),
 }
 
+Choice: TypeAlias = Decision | InvokeCloud
+"""What a strategy may choose: one of the six decisions, or a request of its own to the cloud."""
+
+
+def decision_of(choice: Choice) -> Decision:
+    """Returns the decision that a choice comes down to: the one of the same mode, with or without redaction."""
+    if isinstance(choice, Decision):
+        return choice
+    match choice.mode:
+        case "plan":
+            return Decision.PLAN
+        case "advise":
+            return Decision.ADVISE_REDACTED if choice.redact else Decision.ADVISE
+        case "act":
+            return Decision.ACT_REDACTED if choice.redact else Decision.ACT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
@@ -48,11 +64,12 @@ class View:
         task: Name of the task.
         language: Language of the episode.
         edge: Name of the edge model, or "" if there is none.
-        decisions: The strategy's earlier decisions in this episode.
+        decisions: What the strategy's earlier choices in this episode came down to.
         signals: Asks the edge model for its signals; the first call in a step costs a probe.
         prompt: Text for a language-model policy; made when asked for.
         features: Numbers for a classical policy; made when asked for. Their names are `ec2_env.features.NAMES`.
         draw: Returns a number in (0, 1), fixed by the episode, the step and a purpose.
+        messages: The transcript so far, for strategies that write requests; not to be changed.
         fork: Returns a copy of the env, for upper references that look ahead; None where the models are real.
     """
 
@@ -65,6 +82,7 @@ class View:
     prompt: Callable[[], str]
     features: Callable[[], tuple[float, ...]]
     draw: Callable[[str], float]
+    messages: Sequence[Message] = ()
     fork: Callable[[], Any] | None = None
 
 
@@ -79,7 +97,12 @@ class Strategy(Protocol):
         """Whether an edge model runs at all."""
         ...
 
-    def decide(self, view: View) -> Decision: ...
+    def decide(self, view: View) -> Choice:
+        """Returns one of the six decisions; or a request to the cloud in its own words, with its own share.
+
+        After a request of mode `plan` or `advise`, and after one that failed, the edge model takes the step, as after a decision.
+        """
+        ...
 
 
 @runtime_checkable
@@ -111,14 +134,14 @@ class StrategyMaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Takes the same decision at every step."""
+    """Makes the same choice at every step."""
 
     name: str
-    decision: Decision
+    decision: Choice
     uses_edge: bool = True
 
-    def decide(self, view: View) -> Decision:
-        """Returns the one decision."""
+    def decide(self, view: View) -> Choice:
+        """Returns the one choice."""
         return self.decision
 
 

@@ -94,11 +94,13 @@ class CloudCall(msgspec.Struct, frozen=True, tag="cloud"):
     gap_usd: str = "0"
 
 
-class Decided(msgspec.Struct, frozen=True, tag="decision"):
-    """A policy's choice before a step: see `ec2_env.strategy.DECISIONS`."""
+class Decided(msgspec.Struct, frozen=True, tag="decision", omit_defaults=True):
+    """A policy's choice before a step: the number of an `ec2_env.strategy.Decision`."""
 
     step: int
     decision: int
+    request: dict[str, Any] | None = None
+    """The arguments of `invoke_cloud`, if the policy wrote a request of its own; `decision` is then what that comes down to."""
 
 
 class Ended(msgspec.Struct, frozen=True, tag="end"):

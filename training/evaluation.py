@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from ec2_env.envs import DecisionEnv
+from ec2_env.envs import DecisionEnv, chosen
 from ec2_env.reward import Terms, terms
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Decision, Strategy
+from ec2_env.strategy import Choice, Decision, Strategy, decision_of
 
-Chooser = Callable[[Sequence[DecisionEnv]], Sequence[int]]
+Chooser = Callable[[Sequence[DecisionEnv]], Sequence[Choice | int]]
 """Decides for a batch of running episodes."""
 
 
@@ -65,10 +65,9 @@ def evaluate(name: str, choose: Chooser, settings: Mapping[str, Any], keys: Sequ
         env.begin(key.task, key.language, key.split, key.seed, key.trial)
     running, counts = list(envs), Counter[int]()
     while running:
-        chosen = [int(decision) for decision in choose(running)]
-        counts.update(chosen)
-        for env, decision in zip(running, chosen, strict=True):
-            env.take(decision)
+        for env, choice in zip(running, choose(running), strict=True):
+            counts[decision_of(chosen(choice))] += 1
+            env.take(choice)
         running = [env for env in running if env.session is not None and not env.session.ended]
     parts = tuple(episode_terms(env) for env in envs)
     returns = tuple(part.scalar(env.weights) for part, env in zip(parts, envs, strict=True))

@@ -13,7 +13,7 @@ from typing import Any
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.draws import uniform
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Decision, Strategy
+from ec2_env.strategy import Choice, Decision, Strategy
 from ec2_env.task import tasks
 from ec2_env.training.teacher import BASES, Teacher
 
@@ -29,31 +29,31 @@ class State:
 
     Attributes:
         key: The episode.
-        decisions: Those taken so far; with the key they rebuild the state.
+        choices: What was chosen so far; with the key it rebuilds the state.
         prompt: What a language-model policy reads.
         features: What a classical policy reads, see `ec2_env.features.NAMES`.
         values: The teacher's estimate of the return of each decision; empty if it was not asked.
     """
 
     key: EpisodeKey
-    decisions: tuple[int, ...]
+    choices: tuple[Choice, ...]
     prompt: str
     features: tuple[float, ...]
     values: tuple[float, ...] = ()
 
 
 def go_to(env: DecisionEnv, state: State) -> None:
-    """Brings the env into a state, by taking its decisions again."""
+    """Brings the env into a state, by making its choices again."""
     key = state.key
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
-    for decision in state.decisions:
-        advance(env, decision)
+    for choice in state.choices:
+        advance(env, choice)
 
 
-def advance(env: DecisionEnv, decision: int) -> None:
-    """Takes a decision as the env's `step` does, with the edge model probed first: a probe is part of every observation."""
+def advance(env: DecisionEnv, choice: Choice) -> None:
+    """Makes a choice as the env's `step` does, with the edge model probed first: a probe is part of every observation."""
     env.view().signals()
-    env.take(decision)
+    env.take(choice)
 
 
 def episode_keys(env: DecisionEnv, split: str, seeds: Sequence[int]) -> Iterator[EpisodeKey]:
@@ -68,7 +68,7 @@ def episode_keys(env: DecisionEnv, split: str, seeds: Sequence[int]) -> Iterator
 def observed(env: DecisionEnv, key: EpisodeKey, values: tuple[float, ...] = ()) -> State:
     """Returns the state that the env is in."""
     view = env.view()
-    return State(key=key, decisions=tuple(map(int, env.decisions)), prompt=view.prompt(), features=view.features(), values=values)
+    return State(key=key, choices=env.choices, prompt=view.prompt(), features=view.features(), values=values)
 
 
 def labelled_states(settings: Mapping[str, Any], count: int, seed: int, teacher: Teacher, workers: int = 1) -> list[State]:
@@ -105,8 +105,9 @@ def labels_of_episode(settings: Mapping[str, Any], teacher: Teacher, key: Episod
         if drawn("label") < LABELLED:
             states.append(observed(env, key, teacher.values(env)))
         if drawn("explore") >= EXPLORE:
-            decision = BASES[0].decide(env.view())
-        advance(env, decision)
+            advance(env, BASES[0].decide(env.view()))
+        else:
+            advance(env, decision)
     return states
 
 

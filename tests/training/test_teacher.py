@@ -100,7 +100,7 @@ def test_a_state_is_rebuilt_from_its_decisions() -> None:
 
 def state(prompt: str, *values: float) -> State:
     key = EpisodeKey(task="forward_invoice", language="en", split="train", seed=0, trial=0)
-    return State(key=key, decisions=(), prompt=prompt, features=(), values=values)
+    return State(key=key, choices=(), prompt=prompt, features=(), values=values)
 
 
 def test_smoothing_finds_what_depends_on_a_phrase() -> None:
