@@ -234,6 +234,8 @@ class DecisionEnv(EpisodeEnv[np.int64]):
             features=self.features,
             draw=partial(uniform, session.noise, "strategy", session.step),
             messages=session.messages,
+            tools=session.tools.schemas_with_finish,
+            write=session.write,
             fork=partial(copy.deepcopy, self) if card is not None and card.simulated and self.cloud.card.simulated else None,
         )
 

@@ -6,6 +6,7 @@ Both environments are thin layers over this; whatever plays an episode goes thro
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, cast
 
 import msgspec
@@ -17,10 +18,11 @@ from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import EndpointError
+from ec2_env.models.asking import Writer
 from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements, tamed
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Record
-from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, PLAN_MARK
+from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, NOTHING, PLAN_MARK, WORDS, WRITE, Writing
 from ec2_env.task import Episode, grade, toolbox
 from ec2_env.trace import By, EdgeTurn, Ended, Event, ToolRan
 from ec2_env.workspace.tools import MAX_ARGUMENT_CHARS, Result, failure, tidy
@@ -31,6 +33,8 @@ FAULTS = (
     "429 Too Many Requests: the rate limit was reached and nothing was done; try again",
     "504 Gateway Timeout: the service did not answer in time and nothing was done; try again",
 )
+_WORD = re.compile(r"[\u3000-\u9fff]|[^\s\u3000-\u9fff]+")
+"""A word: a Chinese character, or what stands between spaces."""
 EDGE_LATENCY = LatencyProfile(0.0, 2_000.0, 30.0)
 
 
@@ -84,6 +88,7 @@ class Session:
         self.edge_model = edge
         self.edge: Model | EdgeMind | None = bound_edge(edge, self, cloud)
         self._edge_read = 0
+        self._edge_read_to_write = 0
         self._signals: Signals | None = None
         self.result: dict[str, Any] | None = None
 
@@ -215,6 +220,37 @@ class Session:
         self._charge_edge(reply, probe=False)
         return self.call(first_call(reply), "edge")
 
+    def write(self, purpose: Writing) -> str:
+        """Has the edge model write a text for the cloud, at its own expense; "" if it writes none.
+
+        What it wrote stands in the transcript as its own turn, and is all that a request of share `request` sends. A real model
+        is asked in one more completion without tools, so that it reads the transcript anew the first time: its chat then begins
+        otherwise. The simulated ones are charged alike.
+        """
+        if self.edge is None or self.ended:
+            return ""
+        try:
+            if implements(type(self.edge), Writer):
+                reply = cast(Writer, self.edge).write(purpose, self.messages)
+            else:
+                reply = tamed(self.edge.complete([*self.messages, {"role": "user", "content": WRITE[purpose]}]))
+        except EndpointError as error:
+            self.broken = str(error)
+            return ""
+        self._charge_writing(purpose, reply)
+        text = written_text(reply.text, WORDS[purpose])
+        if text:
+            self.messages.append({"role": "assistant", "content": text})
+        return text
+
+    def _charge_writing(self, purpose: Writing, reply: Reply) -> None:
+        assert self.edge is not None
+        card = self.edge.card
+        fresh = [*map(message_text, self.messages[self._edge_read_to_write :]), WRITE[purpose]]
+        self._edge_read_to_write = len(self.messages)
+        written = reply.usage.output if reply.usage else count(reply.text, card.family) + reply.thinking_tokens
+        self._add_edge(sum(count(text, card.family) for text in fresh), written, reply.text, probe=False)
+
     def _charge_edge(self, reply: Reply, *, probe: bool) -> None:
         """Counts a turn: everything that is new in the transcript since the edge model last read it, and what it wrote."""
         assert self.edge is not None
@@ -229,10 +265,14 @@ class Session:
             said = reply.text + "".join(json_text(call) for call in reply.calls)
             written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
             self._edge_read += 1  # the call that it writes now is in its cache already
+        self._add_edge(read, written, reply.text, probe=probe)
+
+    def _add_edge(self, read: int, written: int, text: str, *, probe: bool) -> None:
+        assert self.edge is not None
+        parameters = self.edge.card.parameters or 0.0
         took = latency_s(written, read, profile=EDGE_LATENCY)
-        self.meter.add_edge(read, written, card.parameters or 0.0, took, probe=probe)
-        flops = edge_flops(card.parameters or 0.0, read + written)
-        self.events.append(EdgeTurn(self.step, read, written, flops, took, reply.text, probe))
+        self.meter.add_edge(read, written, parameters, took, probe=probe)
+        self.events.append(EdgeTurn(self.step, read, written, edge_flops(parameters, read + written), took, text, probe))
 
     # -- the end
 
@@ -318,6 +358,15 @@ def json_text(value: Any) -> str:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, OverflowError, RecursionError):
         return json.dumps(value, separators=(",", ":"), default=str)
+
+
+def written_text(text: str, words: int) -> str:
+    """Returns what of a model's text is meant for the cloud: no thoughts, at most so many words; "" if it declines to write."""
+    text = text.rpartition("</think>")[2].partition("<think>")[0].strip()
+    if text.rstrip(".").upper() == NOTHING or re.match(rf"{NOTHING}\b", text):
+        return ""
+    ends = [found.end() for found in _WORD.finditer(text)]
+    return text if len(ends) <= words else text[: ends[words - 1]]
 
 
 def first_call(reply: Reply) -> Action | Malformed:

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from ec2_env.actions import InvokeCloud
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, Signals
+from ec2_env.prompts import Writing
 from ec2_env.registry import Registry
 
 
@@ -70,6 +71,9 @@ class View:
         features: Numbers for a classical policy; made when asked for. Their names are `ec2_env.features.NAMES`.
         draw: Returns a number in (0, 1), fixed by the episode, the step and a purpose.
         messages: The transcript so far, for strategies that write requests; not to be changed.
+        tools: Schemas of the workspace's tools and of `finish`.
+        write: Has the edge model write a text for the cloud, which then stands in the transcript; "" if it writes none. Costs a
+            completion.
         fork: Returns a copy of the env, for upper references that look ahead; None where the models are real.
     """
 
@@ -83,6 +87,8 @@ class View:
     features: Callable[[], tuple[float, ...]]
     draw: Callable[[str], float]
     messages: Sequence[Message] = ()
+    tools: Sequence[Mapping[str, Any]] = ()
+    write: Callable[[Writing], str] = lambda purpose: ""
     fork: Callable[[], Any] | None = None
 
 

@@ -36,7 +36,7 @@ LAYERS = (
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 MAY_IMPORT = {
     # models.choice decides for `learned`, and the training teacher is what `oracle_decision` follows.
-    "agents": ("agents", "errors", "actions", "models.base", "models.choice", "cloud", "strategy", "training.teacher"),
+    "agents": ("agents", "errors", "actions", "models.base", "models.choice", "cloud", "prompts", "strategy", "training.teacher"),
     "tasks": ("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task", "checks"),
 }
 

@@ -12,12 +12,13 @@ from functools import lru_cache
 from typing import Any
 
 from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
+from ec2_env.models import asking
 from ec2_env.models.base import Message, ModelCard, Reply, Signals
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.profile import Profile
 from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress, Record
-from ec2_env.prompts import ADVICE_MARK, PLAN_MARK
+from ec2_env.prompts import ADVICE_MARK, CLOUD_DOWN, PLAN_MARK, Writing
 from ec2_env.task import Step, toolbox
 
 TRIES = 3
@@ -60,6 +61,8 @@ class Mind:
         self.planned = False
         self.advised = 0
         """Steps for which advice still helps."""
+        self.guidance: asking.Guidance | None = None
+        """What the advice that still helps was, if it named no call."""
         self.advice_read = 0
         """Number of messages in which advice and plans have been looked for."""
         self.stranger = False
@@ -115,10 +118,17 @@ class Mind:
         lift = 0.0
         if self.advised:
             lift = self.profile.advice_lift
+            if self.guidance is not None:
+                lift = self.guidance.lift(self.profile, step, len(self._walker().sends))
         elif self.planned:
             lift = self.profile.plan_lift if step.skill in PLANNED_SKILLS else self.profile.plan_rest
         lost = self.handicap(step) + (self.profile.style_penalty if self.stranger else 0.0)
         return logistic(own + lift * gap - lost)
+
+    @property
+    def standing(self) -> Step | None:
+        """The step that it means to do next, by its own lights."""
+        return self._walker().step
 
     # -- what happened since the last turn
 
@@ -163,16 +173,38 @@ class Mind:
                 self.planned = True
             elif text.startswith(ADVICE_MARK):
                 named = named_call(text)
+                if named is None:
+                    self._take_guidance(text.removeprefix(ADVICE_MARK))
         if named is None:
             return None
         if self._draw("follow") >= self.profile.follow:
             return None
         self.walker, self.queue, self.astray, self.attempts = None, (), False, 0
-        self.advised = ADVISED_STEPS
+        self.advised, self.guidance = ADVISED_STEPS, None
         step = self._walker().step
         right = step is not None and action_text(step.action) == action_text(named)
         self.awaiting = "advance" if right else ""
         return named
+
+    def _take_guidance(self, text: str) -> None:
+        """Takes in what the cloud said without naming a call, if it follows it."""
+        found = asking.guidance(text, len(self._walker().sends))
+        if found is None or self._draw("follow") >= self.profile.follow:
+            return
+        self.guidance, self.advised = found[0], found[1] or ADVISED_STEPS
+        if asking.RECHECK in text:
+            self.walker, self.queue, self.astray, self.attempts = None, (), False, 0
+            self.repairs += 1
+
+    def write(self, purpose: Writing, messages: Sequence[Message]) -> Reply:
+        """Returns what it writes to the cloud: a question about its next step, or a report of what it did since the last one."""
+        since = len(self.progress.records)
+        for message in reversed(messages):
+            if message.get("role") == "user" and str(message.get("content")).startswith((ADVICE_MARK, CLOUD_DOWN)):
+                break
+            since -= message.get("role") == "tool"
+        text = asking.written(purpose, self.progress, self.profile, self._walker().step, max(0, since), self._draw)
+        return Reply(text=text, thinking_tokens=self._thinking())
 
     # -- the next call
 

@@ -41,6 +41,10 @@ class Profile:
     plan_rest: float
     advice_lift: float
     follow: float
+    question_lift: float
+    quoting: float
+    subtask_lift: float
+    subtask_rest: float
     style_penalty: float
     reason_penalty: float
     entropy_base: float

@@ -16,6 +16,7 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
 from ec2_env.errors import ConfigurationError
 from ec2_env.facts import as_number, holds
+from ec2_env.models import asking
 from ec2_env.models.base import Message, Model, ModelCard, Reply
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
@@ -23,7 +24,7 @@ from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, lo
 from ec2_env.models.profile import Profile, load_profile, profile_names
 from ec2_env.models.walker import Walker
 from ec2_env.progress import Progress
-from ec2_env.prompts import ADVISE, PLAN
+from ec2_env.prompts import ADVISE, DELEGATE, PLAN
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.task import Step
 
@@ -102,6 +103,8 @@ class SimulatedCloud:
             return Reply(text=self._plan(), thinking_tokens=self._thinking())
         payload = "\n".join(_texts(messages))
         transcript = any(message.get("role") == "tool" for message in messages) or self._at_the_start(payload)
+        if role.startswith(ADVISE) and (guidance := self._guidance(messages, payload)):
+            return Reply(text=guidance, thinking_tokens=self._thinking())
         if role.startswith(ADVISE):
             action = self._as_seen(self._advised(payload, transcript), payload, transcript)
             return Reply(text=f"Do this next: {action_text(action)}", thinking_tokens=self._thinking())
@@ -124,6 +127,26 @@ class SimulatedCloud:
             f"1. Begin with {first}. 2. Read the rules that apply. 3. Open each record before relying on it. "
             "4. Compare dates and sources; the latest counts. 5. Act once. 6. Report what was asked."
         )
+
+    def _guidance(self, messages: Sequence[Message], payload: str) -> str:
+        """Returns the answer to a question that crossed alone, or the next subtask; "" if neither was asked for.
+
+        Where the edge stands it takes from what the edge wrote: if that is simulated, the step is the one it means to do.
+        """
+        asked = str(messages[-1].get("content"))
+        delegated = asked.startswith(DELEGATE.partition("{steps}")[0])
+        if len(messages) != 2 and not delegated:
+            return ""
+        edge = self.progress.minds.get("edge")
+        step = edge.standing if edge is not None else self._worker.tracker.walker.step
+        named, judged = "", False
+        if step is not None:
+            named = asking.uttered(self._as_seen(step.action, payload, transcript=False), payload, WITHHELD)
+            judged = bool(step.reasons) and not self._hidden(payload, step)
+        if not delegated:
+            return asking.answer(step, named, judged)
+        noticed = uniform(self.progress.noise, self.profile.name, "report", len(self.progress.records)) < self.profile.repair
+        return asking.subtask(step, named, judged, asking.calls_allowed(asked), bool(edge and edge.astray and noticed))
 
     def _advised(self, payload: str, transcript: bool) -> ToolCall | Finish:
         """Returns what it takes to be the next call, right or wrong, looking at the episode afresh."""

@@ -1,0 +1,43 @@
+"""On-demand query: the edge model asks a question when it wants help, and only what it wrote crosses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ec2_env.actions import InvokeCloud
+from ec2_env.strategy import Choice, Decision, Strategy, StrategyMaker, View, flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDemandQuery:
+    """Lets the edge model write to the cloud.
+
+    A model that tells whether it wants help is asked for its question when it does. One that does not tell is asked before every
+    step, except right after a question, and may decline; each time is one more completion of the edge model.
+
+    Attributes:
+        redacted: Whether the question crosses with placeholders.
+    """
+
+    redacted: bool = False
+    uses_edge: bool = True
+
+    @property
+    def name(self) -> str:
+        return "on_demand_query" + (":redacted" if self.redacted else "")
+
+    def decide(self, view: View) -> Choice:
+        """Returns a request that holds the edge model's question alone; EDGE if it has none."""
+        wants_help = view.signals().wants_help
+        if wants_help is None:
+            wants_help = not view.decisions or view.decisions[-1] is Decision.EDGE
+        question = view.write("question") if wants_help else ""
+        return InvokeCloud(request=question, mode="advise", share="request", redact=self.redacted) if question else Decision.EDGE
+
+
+def make(options: str) -> Strategy:
+    """Takes the option `redacted`."""
+    return OnDemandQuery(redacted="redacted" in flags(options, "redacted"))
+
+
+STRATEGY = StrategyMaker(make=make, about="the edge writes a question when it wants to; only the question crosses")
