@@ -59,6 +59,11 @@ class Progress(Protocol):
         ...
 
     @property
+    def fate(self) -> str:
+        """Fixes the random draws that all trials of the episode have in common."""
+        ...
+
+    @property
     def minds(self) -> dict[str, Any]:
         """The simulated models at work, by side: each registers itself, so that the other can take over from it."""
         ...

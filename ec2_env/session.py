@@ -65,7 +65,7 @@ class Session:
         self.episode = episode
         self.workspace = episode.workspace.fork()
         self.tools = toolbox(episode.task.apps)
-        self.noise = f"{episode.key}/{trial}"
+        self._noise, self.fate = f"{episode.key}/{trial}", episode.key
         self.trial = trial
         self.max_steps = max_steps or episode.task.max_steps
         self.fault_rate = fault_rate
@@ -116,6 +116,15 @@ class Session:
     @property
     def ended(self) -> bool:
         return self.status is not None
+
+    @property
+    def noise(self) -> str:
+        """Fixes the random draws of this run. A copy that is given another one has another fate as well."""
+        return self._noise
+
+    @noise.setter
+    def noise(self, noise: str) -> None:
+        self._noise = self.fate = noise
 
     # -- acting on the workspace
 

@@ -21,3 +21,8 @@ def uniform(*purpose: object) -> float:
 def normal(*purpose: object) -> float:
     """Returns a standard normal number that is fixed by its purpose."""
     return _STANDARD.inv_cdf(uniform(*purpose))
+
+
+def percentile(value: float) -> float:
+    """Returns the probability that a standard normal number is below a value."""
+    return _STANDARD.cdf(value)

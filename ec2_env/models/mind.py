@@ -14,7 +14,7 @@ from typing import Any
 from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
 from ec2_env.models import asking
 from ec2_env.models.base import Message, ModelCard, Reply, Signals
-from ec2_env.models.draws import normal, uniform
+from ec2_env.models.draws import normal, percentile, uniform
 from ec2_env.models.profile import Profile
 from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress, Record
@@ -101,15 +101,30 @@ class Mind:
         step = self._walker().step
         profile, records = self.profile, self.progress.records
         failure = 1.0 if step is None else 1 - self.chance(step)
-        fails = step is not None and self._draw("success") >= 1 - failure
-        spread = normal(*self._purpose("entropy")) * profile.entropy_sd
-        entropy = profile.entropy_base + profile.entropy_doubt * failure + profile.entropy_fail * fails + spread
-        wish = profile.help_rate * failure
+        fails = step is not None and self._luck() >= 1 - failure
+        entropy = profile.entropy_base + profile.entropy_doubt * failure + profile.entropy_fail * fails
+        entropy += profile.entropy_opening * math.exp(-len(records) / profile.entropy_turns)
+        entropy += profile.entropy_task_sd * normal("entropy", self.progress.episode.name, profile.draws)
+        entropy += profile.entropy_sd * normal(*self._purpose("entropy"))
+        wish = failure
         if records and not records[-1].ok:
-            wish += 0.3 * profile.help_rate
-        if step is not None and isinstance(step.action, Finish):
-            wish += 0.4 * profile.help_rate
+            wish += 0.3
+        if step is not None and self._before_a_commitment(step):
+            wish += 0.4
+        wish *= profile.help_rate * self._disposition()
         return Signals(entropy=max(0.0, entropy), wants_help=self.advised == 0 and self._draw("help") < wish)
+
+    def _before_a_commitment(self, step: Step) -> bool:
+        """Says whether it is about to change something for the first time, or to finish: when an agent is told to ask."""
+        if isinstance(step.action, Finish):
+            return True
+        tool = toolbox(self.progress.episode.task.apps).tools.get(step.action.name)
+        return tool is not None and tool.write and not any(record.wrote for record in self.progress.records)
+
+    def _disposition(self) -> float:
+        """Returns by how much readier than on average the model is to ask in this episode: log-normal with mean 1."""
+        spread = self.profile.help_spread
+        return math.exp(spread * normal(self.progress.noise, self.profile.draws, "disposition") - spread**2 / 2)
 
     def chance(self, step: Step) -> float:
         """Returns the probability of doing a step right, with the help that has been given."""
@@ -155,7 +170,7 @@ class Mind:
     def _take_over(self, side: str) -> None:
         """Goes on from where the other side stands: with a fresh look at everything, or on its course, errors included."""
         other = self.progress.minds.get(side)
-        look = uniform(self.progress.noise, self.profile.name, "fresh look", len(self.progress.records))
+        look = uniform(self.progress.noise, self.profile.draws, "fresh look", len(self.progress.records))
         if other is None or other is self or look < self.profile.fresh_look:
             self.walker, self.astray = None, False
             return
@@ -230,7 +245,7 @@ class Mind:
             if extra is not None:
                 self.awaiting = ""
                 return extra
-            if self._draw("success") < self.chance(step):
+            if self._luck() < self.chance(step):
                 self.awaiting = "advance"
                 return step.action
             if not step.slips:
@@ -284,9 +299,13 @@ class Mind:
     def _thinking(self) -> int:
         return round(self.profile.thinking_tokens * math.exp(0.5 * normal(*self._purpose("thinking"))))
 
+    def _luck(self) -> float:
+        """Returns the number in (0, 1) below which the chance of the next step must not lie for it to fail."""
+        return luck(self.profile, self.progress, len(self._walker().sends), self.attempts, self.repairs)
+
     def _purpose(self, purpose: str) -> tuple[object, ...]:
-        past = len(self.progress.records) if purpose != "success" else self.repairs
-        return (self.progress.noise, self.profile.name, purpose, len(self._walker().sends), self.attempts, past)
+        position = len(self._walker().sends)
+        return (self.progress.noise, self.profile.draws, purpose, position, self.attempts, len(self.progress.records))
 
     def _draw(self, purpose: str) -> float:
         return uniform(*self._purpose(purpose))
@@ -308,8 +327,18 @@ def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
     episode, as in item response theory.
     """
     episode = progress.episode
-    effect = effects(profile.name, profile.task_sd, profile.shared, profile.instance_sd, episode.name, episode.key)
+    effect = effects(profile.draws, profile.task_sd, profile.shared, profile.instance_sd, episode.name, episode.key)
     return profile.discrimination * (profile.ability + profile.skills[step.skill] - step.difficulty - effect)
+
+
+def luck(profile: Profile, progress: Progress, *position: int) -> float:
+    """Returns a uniform number that is in part the same in every run of an episode: models repeat their mistakes.
+
+    Phi(sqrt(s) * a + sqrt(1 - s) * b) with s = `steadiness` and standard normal a, b, fixed by the episode, and by the run.
+    """
+    purpose = (profile.draws, "success", *position)
+    steady, fresh = math.sqrt(profile.steadiness), math.sqrt(1 - profile.steadiness)
+    return percentile(steady * normal(progress.fate, *purpose) + fresh * normal(progress.noise, *purpose))
 
 
 @lru_cache(maxsize=10_000)
