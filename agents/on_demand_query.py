@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ec2_env.actions import InvokeCloud
+from ec2_env.prompts import ADVICE_MARK, CLOUD_DOWN
 from ec2_env.strategy import Choice, Decision, Strategy, StrategyMaker, View, flags
+
+
+ATTEMPTS = 3
+"""Requests that failed in a row, after which the edge asks no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +33,20 @@ class OnDemandQuery:
 
     def decide(self, view: View) -> Choice:
         """Returns a request that holds the edge model's question alone; EDGE if it has none."""
+        if _given_up(view):
+            return Decision.EDGE
         wants_help = view.signals().wants_help
         if wants_help is None:
             wants_help = not view.decisions or view.decisions[-1] is Decision.EDGE
         question = view.write("question") if wants_help else ""
         return InvokeCloud(request=question, mode="advise", share="request", redact=self.redacted) if question else Decision.EDGE
+
+
+def _given_up(view: View) -> bool:
+    """Says whether the last requests have all failed."""
+    heard = [str(message["content"]) for message in view.messages[2:] if message.get("role") == "user"]
+    answers = [text for text in heard if text.startswith((ADVICE_MARK, CLOUD_DOWN))]
+    return len(answers) >= ATTEMPTS and all(text.startswith(CLOUD_DOWN) for text in answers[-ATTEMPTS:])
 
 
 def make(options: str) -> Strategy:
