@@ -15,13 +15,16 @@ Message: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one completion as the provider counts them. The three counts are disjoint."""
+    """Tokens of one completion as the provider counts them. `raw`, `cached` and `output` are disjoint."""
 
     raw: int = 0
     """Input tokens that were not served from a prompt cache."""
     cached: int = 0
     """Input tokens served from the prompt cache."""
     output: int = 0
+    """Output tokens, thinking included."""
+    reasoning: int = 0
+    """Those of `output` that were thinking, where the provider says so. They are not counted again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +32,13 @@ class Reply:
     """What a model says.
 
     Attributes:
-        text: Free text, thoughts included; may be empty.
-        calls: Tool calls as `{"name": str, "arguments": dict | str}`, unvalidated: they come from a model. Only the first is
-            executed.
+        text: What the model says, without its thoughts; may be empty.
+        calls: Tool calls as `{"name": str, "arguments": dict | str}`, unvalidated: they come from a model. A step makes the
+            first. The others wait for an edge model's next steps (`ec2_env.models.queued`); of a cloud's reply they are dropped.
         usage: What the provider reported, or None: then the caller counts by the model's vocabulary.
         entropy: Shannon entropy in nats of the renormalized top-k distribution of the first token, or None if unknown.
         thinking_tokens: Output tokens that `text` and `calls` do not show; counted when `usage` is None.
+        reasoning: Thoughts that an endpoint returned. They are kept in recordings and go into no transcript.
     """
 
     text: str = ""
@@ -42,6 +46,7 @@ class Reply:
     usage: Usage | None = None
     entropy: float | None = None
     thinking_tokens: int = 0
+    reasoning: str = ""
 
 
 def tamed(reply: Reply) -> Reply:

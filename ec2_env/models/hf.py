@@ -12,15 +12,17 @@ from typing import Any, Literal
 
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
+from ec2_env.models.calltext import read_call, split_thoughts
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import arguments_text, cleaned, digest, function_of
-from ec2_env.models.toolchat import chat_turns, read_call, render_tools
+from ec2_env.models.toolchat import chat_turns, render_tools
 from ec2_env.models.window import fit
 from ec2_env.registry import require
 
-FORM = "hf:FOLDER_OR_ID@adapter=FOLDER,dtype=float32,device=cpu,max_new_tokens=128,max_context_tokens=4096,protocol=json|template"
-Request = tuple[Sequence[Message], Sequence[dict[str, Any]]]
+FORM = "hf:FOLDER_OR_ID@adapter=FOLDER,dtype=float32,device=cpu,max_new_tokens=128,max_context_tokens=4096,tools=text|template"
+Tools = Sequence[dict[str, Any]]
+Request = tuple[Sequence[Message], Tools]
 """Messages and tools of one completion."""
 
 
@@ -39,7 +41,7 @@ class LocalOptions:
             decoded together, so the same request gets the same reply.
         seed: For `temperature` above 0.
         batch_size: Most prompts decoded together.
-        protocol: `json` describes tools in plain text; `template` uses the tool format of the model's own chat template.
+        tools: `text` describes tools in plain text; `template` uses the tool format of the model's own chat template.
         family: Vocabulary that the accounting counts with where the model's own count is not at hand.
     """
 
@@ -51,7 +53,7 @@ class LocalOptions:
     temperature: float = 0.0
     seed: int = 0
     batch_size: int = 8
-    protocol: Literal["json", "template"] = "json"
+    tools: Literal["text", "template"] = "text"
     family: str = "o200k"
 
     def __post_init__(self) -> None:
@@ -123,8 +125,8 @@ class LocalModel:
         replies: dict[int, Reply] = {}
         for start in range(0, len(order), self.options.batch_size):
             part = order[start : start + self.options.batch_size]
-            reads_calls = [bool(requests[i][1]) for i in part]
-            replies.update(zip(part, self._decode([prompts[i] for i in part], reads_calls, logprobs), strict=True))
+            tools = [requests[i][1] for i in part]
+            replies.update(zip(part, self._decode([prompts[i] for i in part], tools, logprobs), strict=True))
         return [replies[i] for i in range(len(requests))]
 
     def prompt_ids(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = ()) -> list[int]:
@@ -134,7 +136,7 @@ class LocalModel:
         """
         room = self.max_prompt_tokens
         kept = fit(cleaned(messages), room - self._count(render_tools(tools)) - 64, self._count)
-        if self.options.protocol == "template":
+        if self.options.tools == "template":
             turns, schemas = [self._harmless(turn) for turn in kept], cleaned(tools) or None
         else:
             turns, schemas = [self._harmless(turn) for turn in chat_turns(kept, tools)], None
@@ -175,7 +177,7 @@ class LocalModel:
         _shorten(read[1], known)
         return read[1], known
 
-    def _decode(self, prompts: Sequence[list[int]], reads_calls: Sequence[bool], logprobs: int) -> list[Reply]:
+    def _decode(self, prompts: Sequence[list[int]], tools: Sequence[Tools], logprobs: int) -> list[Reply]:
         torch = require("torch", extra="local")
         transformers = require("transformers", extra="local")
         width = max(map(len, prompts))
@@ -192,7 +194,7 @@ class LocalModel:
                 attention_mask=mask,
                 generation_config=self._generation_config(transformers),
                 logits_processor=transformers.LogitsProcessorList([first]),
-                stopping_criteria=transformers.StoppingCriteriaList([_CallComplete(self.tokenizer, width, reads_calls)]),
+                stopping_criteria=transformers.StoppingCriteriaList([_CallComplete(self.tokenizer, width, tools)]),
                 **memory,
             )
         if memory:
@@ -201,14 +203,15 @@ class LocalModel:
         entropies = _entropies(first.scores, logprobs)
         stops = self._stops()
         return [
-            self._reply(len(prompt), _until(row[width:].tolist(), stops), calls, entropy)
-            for prompt, row, calls, entropy in zip(prompts, output, reads_calls, entropies, strict=True)
+            self._reply(len(prompt), _until(row[width:].tolist(), stops), offered, entropy)
+            for prompt, row, offered, entropy in zip(prompts, output, tools, entropies, strict=True)
         ]
 
-    def _reply(self, prompt_tokens: int, ids: list[int], reads_calls: bool, entropy: float | None) -> Reply:
-        text = self.tokenizer.decode(ids, skip_special_tokens=True).strip()
-        call = read_call(text) if reads_calls else None
-        return Reply(text=text, calls=(call,) if call else (), usage=Usage(raw=prompt_tokens, output=len(ids)), entropy=entropy)
+    def _reply(self, prompt_tokens: int, ids: list[int], tools: Tools, entropy: float | None) -> Reply:
+        thoughts, text = split_thoughts(self.tokenizer.decode(ids, skip_special_tokens=True).strip())
+        call = read_call(text, tools) if tools else None
+        usage = Usage(raw=prompt_tokens, output=len(ids))
+        return Reply(text=text.strip(), calls=(call,) if call else (), usage=usage, entropy=entropy, reasoning=thoughts)
 
     def _stops(self) -> frozenset[int]:
         config = getattr(self.model, "generation_config", None)
@@ -258,20 +261,22 @@ def _entropies(scores: Any, k: int) -> list[float | None]:
 class _CallComplete:
     """A stopping criterion: a row is done when its text holds a whole call, for small models go on talking after it."""
 
-    def __init__(self, tokenizer: Any, width: int, reads_calls: Sequence[bool]) -> None:
+    def __init__(self, tokenizer: Any, width: int, tools: Sequence[Tools]) -> None:
         self.tokenizer = tokenizer
         self.width = width
-        self.reads_calls = reads_calls
+        self.tools = tools
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         torch = require("torch", extra="local")
-        done = [reads and self._whole(row[self.width :]) for reads, row in zip(self.reads_calls, input_ids, strict=True)]
+        done = [
+            bool(offered) and self._whole(row[self.width :], offered) for offered, row in zip(self.tools, input_ids, strict=True)
+        ]
         return torch.tensor(done, device=input_ids.device)
 
-    def _whole(self, row: Any) -> bool:
+    def _whole(self, row: Any, tools: Tools) -> bool:
         if "}" not in self.tokenizer.decode(row[-1:]):
             return False
-        return read_call(self.tokenizer.decode(row, skip_special_tokens=True)) is not None
+        return read_call(self.tokenizer.decode(row, skip_special_tokens=True), tools) is not None
 
 
 def _until(ids: list[int], stops: frozenset[int]) -> list[int]:

@@ -3,100 +3,96 @@
 from __future__ import annotations
 
 import json
+import logging
+import multiprocessing
 import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 from ec2_env.errors import ConfigurationError, EndpointError
-from ec2_env.models.base import Message, Model, ModelCard, Reply, Signals, Usage
-from ec2_env.models.entropy import top_entropy
+from ec2_env.models.answers import Unusable, read_answer
+from ec2_env.models.base import Message, Model, ModelCard, Reply, Signals
+from ec2_env.models.chatrequest import Ask, chat_request
+from ec2_env.models.draws import uniform
+from ec2_env.models.endpoint import FORM, EndpointOptions, default_concurrency
 from ec2_env.models.loading import Loader, read_options
-from ec2_env.models.payload import arguments_text, cleaned, function_of
+from ec2_env.models.payload import digest
+from ec2_env.models.queued import QueuedEdge
 from ec2_env.models.replay import RecordingModel
-from ec2_env.models.toolchat import chat_turns, read_call, render_tools
-from ec2_env.models.window import estimated_tokens, fit
+from ec2_env.models.slots import Slots
 from ec2_env.registry import require
 
-FORM = (
-    "openai:MODEL@base_url=http://HOST/v1,key_env=NAME,price=NAME,family=o200k,parameters=4e9,protocol=native|json,timeout_s=60"
-)
+MAX_BODY_BYTES = 16 << 20
 _RETRIED = frozenset({408, 409, 425, 429})
 _LONGEST_WAIT_S = 60.0
+_OVERFLOW = re.compile(
+    r"context.{0,3}(?:length|window|size)|maximum context|prompt is too long|too many (?:input )?tokens",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_CREDIT = re.compile(r"insufficient_quota|insufficient balance|exceeded your current quota", re.IGNORECASE)
+_log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointOptions:
-    """How an endpoint is addressed and what the accounting sees.
+class _Failure(NamedTuple):
+    """Why an attempt brought no reply. `wait_s` is what the endpoint asks for, 0 if nothing."""
 
-    Attributes:
-        base_url: Address up to and including the version; None is the SDK's own default.
-        key_env: Environment variable that holds the key. Local servers need none.
-        price: Entry of the price book; None if the model is not sold by the token.
-        family: Vocabulary that tokens are counted with where the endpoint reports no usage.
-        parameters: Number of weights used for a token, for FLOPs.
-        protocol: `native` sends tools to the endpoint; `json` describes them in the prompt and reads the call from the text.
-        timeout_s: Longest wait for one answer.
-        retries: Further attempts after the first.
-        temperature: None leaves it to the endpoint; some models accept no other.
-        seed: Sampling seed, for endpoints that honor it.
-        max_tokens: Most output tokens; None leaves it to the endpoint.
-        max_context_tokens: Longer chats are cut by `ec2_env.models.window.fit`; None sends everything.
-        record: File that requests' digests and replies are appended to, for `replay:FILE`; for runs in one process.
-    """
-
-    base_url: str | None = None
-    key_env: str = "OPENAI_API_KEY"
-    price: str | None = None
-    family: str = "o200k"
-    parameters: float | None = None
-    protocol: Literal["native", "json"] = "native"
-    timeout_s: float = 60.0
-    retries: int = 4
-    temperature: float | None = None
-    seed: int | None = None
-    max_tokens: int | None = None
-    max_context_tokens: int | None = None
-    record: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
-            raise ConfigurationError(f"base_url is {self.base_url!r}; expected an address that begins with http:// or https://")
-        if self.timeout_s <= 0 or self.retries < 0:
-            raise ConfigurationError("timeout_s must be positive and retries at least 0")
-
-
-class _Unusable(ValueError):
-    """An answer that is JSON but not what the protocol says."""
+    problem: str
+    again: bool = True
+    wait_s: float = 0.0
+    status: int = 0
+    text: str = ""
 
 
 class EndpointModel:
     """A model behind an HTTP endpoint.
 
     Overload (429), server errors, timeouts, broken connections and answers that are not what the protocol says are tried again
-    after 0.5, 1, 2 ... 8 seconds, or after what the endpoint asks for, up to a minute. Threads may share the object.
+    after 0.5, 1, 2 ... 8 seconds, each a quarter shorter or longer by a draw that the request fixes, or after what the endpoint
+    asks for, up to a minute. Refusals (400, 401, 403, 404, no credit) are not. Threads may share the object.
+
+    An endpoint that refuses a parameter which is not the user's own wish (`logprobs`, a probe's `temperature`, the older name of
+    `max_tokens`) is asked without it from then on.
 
     Args:
         name: The model's name at the endpoint.
         options: Address and limits.
         sleep: Waits for so many seconds; tests pass their own.
+        clock: Tells the seconds since any point, for the deadlines; tests pass their own.
 
     Raises:
         MissingExtra: at the first request, if the `openai` package is not installed.
     """
 
-    def __init__(self, name: str, options: EndpointOptions | None = None, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: EndpointOptions | None = None,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
         self.options = options or EndpointOptions()
-        self._sleep = sleep
+        self._sleep, self._clock = sleep, clock
+        self._refused: frozenset[str] = frozenset()
+        """Parameters that this endpoint has refused."""
+        self._noted = False
+        self._slots = Slots(self.options.base_url or "default", self.options.concurrency or default_concurrency())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_client"}
 
     @property
     def card(self) -> ModelCard:
         options = self.options
         return ModelCard(name=self.name, family=options.family, parameters=options.parameters, price=options.price)
+
+    def bind_edge(self, progress: Any, cloud: Model | None) -> QueuedEdge:
+        """Returns the model for one episode at the edge: several calls of one reply are made one after the other."""
+        return QueuedEdge(self, progress)
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
         """Returns the endpoint's answer; see `Model.complete`.
@@ -104,28 +100,17 @@ class EndpointModel:
         Raises:
             EndpointError: if no attempt gave a usable answer; the message names the address, the last problem and the attempts.
         """
-        return self._answer(self._request(messages, tools, logprobs), bool(tools))
+        return self._answer(Ask(messages, tools, logprobs))
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the entropy of the first token; the endpoint is asked for one token only.
+        """Returns the entropy of the first token; the endpoint is asked for one token, at temperature 0.
 
         Raises:
             EndpointError: as `complete` does.
         """
-        body = self._request(messages, tools, logprobs) | {"max_tokens": 1}
-        return Signals(entropy=self._answer(body, bool(tools)).entropy)
-
-    def _answer(self, body: dict[str, Any], has_tools: bool) -> Reply:
-        problem, attempt = "", 0
-        for attempt in range(1, self.options.retries + 2):
-            reply, problem, wait_s = self._attempt(body, has_tools)
-            if reply is not None:
-                return reply
-            if wait_s is None:
-                break
-            if attempt <= self.options.retries:
-                self._sleep(wait_s or min(8.0, 0.5 * 2 ** (attempt - 1)))
-        raise EndpointError(f"{self.name} at {self._address} gave no usable answer in {attempt} attempt(s); the last: {problem}")
+        if "logprobs" in self._refused:
+            return Signals()
+        return Signals(entropy=self._answer(Ask(messages, tools, logprobs, probe=True)).entropy)
 
     def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -145,105 +130,131 @@ class EndpointModel:
         """The endpoint's address without user name and password, for messages."""
         return re.sub(r"//[^/@]*@", "//", self.options.base_url or str(self._client.base_url))
 
-    def _request(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> dict[str, Any]:
-        options = self.options
-        if options.max_context_tokens is not None:
-            room = options.max_context_tokens - (options.max_tokens or 0)
-            messages = fit(messages, room - estimated_tokens(render_tools(tools)) - 64)
-        body: dict[str, Any] = {"model": self.name}
-        if options.protocol == "json":
-            body["messages"] = chat_turns(messages, tools)
-        else:
-            body["messages"] = [_message(message) for message in messages]
-            if tools:
-                body["tools"] = [{"type": "function", "function": function_of(tool)} for tool in tools]
-        if logprobs > 0:
-            body |= {"logprobs": True, "top_logprobs": logprobs}
-        wanted = {"temperature": options.temperature, "seed": options.seed, "max_tokens": options.max_tokens}
-        return {**cleaned(body), **{name: value for name, value in wanted.items() if value is not None}}
+    def _answer(self, ask: Ask) -> Reply:
+        began, attempts, failures, scale = self._clock(), 0, 0, 1.0
+        while True:
+            body = chat_request(self.name, self.options, ask, self._refused, scale)
+            with self._slots.held():
+                found = self._attempt(body, ask)
+            attempts += 1
+            if isinstance(found, Reply):
+                self._note(found, ask)
+                return found
+            if self._overflows(found) and self.options.max_context_tokens and scale > 0.2:
+                scale *= 0.75
+                continue
+            if self._learned(found, body):
+                continue
+            failures += 1
+            wait_s = found.wait_s or self._usual_wait_s(body, failures)
+            late = self._clock() - began + wait_s > self.options.deadline_s
+            if not found.again or failures > self.options.retries or late:
+                break
+            self._sleep(wait_s)
+        more = f" within {self.options.deadline_s:g} s" if late and found.again else ""
+        raise EndpointError(
+            f"{self.name} at {self._address} gave no usable answer in {attempts} attempt(s){more}; the last: {found.problem}"
+            f"{self._hint(found)}"
+        )
 
-    def _attempt(self, body: dict[str, Any], has_tools: bool) -> tuple[Reply | None, str, float | None]:
-        """Returns the reply, or the problem and the seconds to wait (0: the usual; None: trying again is no use)."""
+    def _usual_wait_s(self, body: Mapping[str, Any], failures: int) -> float:
+        return min(8.0, 0.5 * 2.0 ** (failures - 1)) * (0.75 + 0.5 * uniform("retry", digest(body), failures))
+
+    def _hint(self, failure: _Failure) -> str:
+        key_env = self.options.key_env
+        if failure.status in (401, 403):
+            state = "it is set" if os.environ.get(key_env) else "it is not set"
+            return f". Check the key: it is read from {key_env}, and {state}; another variable is named with key_env=NAME"
+        if failure.status == 404:
+            return ". Check base_url, which usually ends in /v1, and the model's name"
+        if self._overflows(failure):
+            return ". Set max_context_tokens to the model's window, or to less"
+        return ""
+
+    @staticmethod
+    def _overflows(failure: _Failure) -> bool:
+        return failure.status in (400, 413, 422) and _OVERFLOW.search(failure.text) is not None
+
+    def _learned(self, failure: _Failure, body: Mapping[str, Any]) -> bool:
+        """Says whether the endpoint has just refused a parameter for the first time that it can do without."""
+        if failure.status not in (400, 422) or self._overflows(failure):
+            return False
+        optional = {"max_tokens": "max_completion_tokens", "logprobs": "logprobs"}
+        if self.options.temperature is None:
+            optional["temperature"] = "temperature"
+        for name, mark in optional.items():
+            if name in body and name not in self._refused and mark in failure.text:
+                self._refused |= {name}
+                if name == "logprobs":
+                    self._tell_once(failure.problem)
+                return True
+        return False
+
+    def _note(self, reply: Reply, ask: Ask) -> None:
+        if ask.logprobs > 0 and reply.entropy is None:
+            self._tell_once("no logprobs in an answer that should have them")
+
+    def _tell_once(self, problem: str) -> None:
+        if not self._noted:
+            self._noted = True
+            _log.warning(
+                "%s at %s does not tell its first-token entropy (%s); step-routing escalates each such step",
+                self.name,
+                self._address,
+                problem,
+            )
+
+    def _attempt(self, body: dict[str, Any], ask: Ask) -> Reply | _Failure:
         openai = require("openai", extra="llm")
+        late = f"no answer within {self.options.timeout_s:g} s"
         try:
-            raw = self._client.chat.completions.with_raw_response.create(**body)
-        except openai.APITimeoutError:
-            return None, f"no answer within {self.options.timeout_s:g} s", 0.0
+            with self._client.chat.completions.with_streaming_response.create(**body) as answer:
+                status, content = answer.status_code, self._content(answer)
+        except (openai.APITimeoutError, TimeoutError):
+            return _Failure(late)
         except openai.APIStatusError as error:
-            problem = f"HTTP {error.status_code}: {_excerpt(error.response.text)}"
-            retried = error.status_code in _RETRIED or error.status_code >= 500
-            return None, problem, _asked_wait(error.response.headers) if retried else None
+            return _refusal(error)
         except openai.APIConnectionError as error:
-            return None, f"no connection ({error.__cause__ or error})", 0.0
+            return _Failure(f"no connection ({error.__cause__ or error})")
+        except Exception as error:
+            if not _is_transport_error(error):
+                raise
+            return _Failure(late if "Timeout" in type(error).__name__ else f"the connection broke ({type(error).__name__})")
         try:
-            return self._reply(json.loads(raw.http_response.content), has_tools), "", 0.0
+            return read_answer(json.loads(content), ask.tools, self.options.tools)
         except (ValueError, RecursionError) as error:
-            problem = str(error) if isinstance(error, _Unusable) else "not JSON"
-            return None, f"HTTP {raw.status_code}, {problem}: {_excerpt(raw.http_response.text)}", 0.0
+            problem = str(error) if isinstance(error, Unusable) else "not JSON"
+            return _Failure(f"HTTP {status}, {problem}: {_excerpt(content.decode('utf-8', 'replace'))}")
 
-    def _reply(self, answer: Any, has_tools: bool) -> Reply:
-        choices = answer.get("choices") if isinstance(answer, dict) else None
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-            raise _Unusable("without choices")
-        message = cleaned(choice["message"])
-        text = message.get("content")
-        text = text if isinstance(text, str) else ""
-        calls = tuple(_calls(message))
-        if not calls and has_tools and self.options.protocol == "json":
-            call = read_call(text)
-            calls = (call,) if call else ()
-        return Reply(text=text, calls=calls, usage=_usage(answer), entropy=_entropy(choice))
+    def _content(self, answer: Any) -> bytes:
+        """Reads a body, but not for ever.
 
-
-def _message(message: Message) -> dict[str, Any]:
-    """Returns a message as endpoints accept it: only known fields, arguments as JSON text, ids filled in."""
-    sent: list[dict[str, Any]] = []
-    calls = message.get("tool_calls") or ()
-    for position, call in enumerate(calls):
-        function = function_of(call)
-        arguments = arguments_text(function.get("arguments") or {})
-        entry = {"name": function.get("name"), "arguments": arguments}
-        sent.append({"id": call.get("id") or f"call_{position}", "type": "function", "function": entry})
-    kept = {key: message[key] for key in ("role", "content", "name", "tool_call_id") if message.get(key) is not None}
-    return {**kept, "content": kept.get("content", ""), **({"tool_calls": sent} if sent else {})}
+        Raises:
+            TimeoutError: if it is not there in time.
+        """
+        began, content = self._clock(), bytearray()
+        for part in answer.iter_bytes():
+            content += part
+            if len(content) > MAX_BODY_BYTES:
+                return bytes(content[:1000])  # no chat answer is so long: it is cut, is then no JSON, and is reported
+            if self._clock() - began > self.options.timeout_s:
+                raise TimeoutError
+        return bytes(content)
 
 
-def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    calls = []
-    entries = message.get("tool_calls")
-    for call in entries if isinstance(entries, list) else ():
-        function = function_of(call) if isinstance(call, Mapping) else {}
-        if isinstance(function.get("name"), str):
-            arguments = function.get("arguments")
-            calls.append({"name": function["name"], "arguments": arguments if isinstance(arguments, dict | str) else {}})
-    return calls
+def _is_transport_error(error: Exception) -> bool:
+    """Says whether the HTTP library, whichever the SDK uses, reports a fault of the connection while a body is read."""
+    return any(kind.__name__ in ("TransportError", "StreamError", "DecodingError") for kind in type(error).__mro__)
 
 
-def _usage(answer: Mapping[str, Any]) -> Usage | None:
-    usage = answer.get("usage")
-    if not isinstance(usage, Mapping) or not isinstance(usage.get("prompt_tokens"), int):
-        return None
-    prompt = max(0, usage["prompt_tokens"])
-    details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, Mapping) else None
-    cached = min(max(cached, 0), prompt) if isinstance(cached, int) else 0
-    output = usage.get("completion_tokens")
-    return Usage(raw=prompt - cached, cached=cached, output=max(output, 0) if isinstance(output, int) else 0)
+def _refusal(error: Any) -> _Failure:
+    status, text = error.status_code, error.response.text
+    again = (status in _RETRIED or status >= 500) and not _NO_CREDIT.search(text)
+    wait_s = _asked_wait_s(error.response.headers)
+    return _Failure(f"HTTP {status}: {_excerpt(text)}", again, wait_s, status, text[:10_000])
 
 
-def _entropy(choice: Mapping[str, Any]) -> float | None:
-    logprobs = choice.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    first = tokens[0] if isinstance(tokens, list) and tokens else None
-    top = first.get("top_logprobs") if isinstance(first, Mapping) else None
-    if not isinstance(top, list):
-        return None
-    values = [entry.get("logprob") for entry in top if isinstance(entry, Mapping)]
-    return top_entropy(float(value) for value in values if isinstance(value, int | float))
-
-
-def _asked_wait(headers: Mapping[str, str]) -> float:
+def _asked_wait_s(headers: Mapping[str, str]) -> float:
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return min(_LONGEST_WAIT_S, max(0.0, float(headers.get(name, "")) * unit_s))
@@ -261,7 +272,11 @@ def _load(rest: str) -> Model:
     if not name:
         raise ConfigurationError(f"the model's name at the endpoint is missing; a model is written {FORM}")
     model = EndpointModel(name, options)
-    return RecordingModel(model, options.record) if options.record else model
+    if not options.record:
+        return model
+    if multiprocessing.parent_process() is not None:
+        raise ConfigurationError("record=FILE is for runs in one process; use --workers 1")
+    return RecordingModel(model, options.record)
 
 
 LOADER = Loader(load=_load, form=FORM)

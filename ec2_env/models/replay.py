@@ -1,8 +1,8 @@
 """Recorded replies, for the exact reproduction of a run that was paid for: `replay:FILE.jsonl`.
 
-The first line of a recording holds the model's card. Each other line holds one reply under the digest of its request, and short
-digests of the request's messages, so that a request which was not recorded can be told where it departs. Prompts themselves are
-not stored.
+The first line of a recording holds the model's card. Each other line holds one reply, or the endpoint's failure, under the
+digest of its request, and short digests of the request's messages, so that a request which was not recorded can be told where it
+departs. Prompts themselves are not stored.
 """
 
 from __future__ import annotations
@@ -12,15 +12,18 @@ import json
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
+from ec2_env.actions import clean
 from ec2_env.errors import ConfigurationError, EndpointError
 from ec2_env.models.base import Message, Model, ModelCard, Probing, Reply, Signals
 from ec2_env.models.loading import Loader
 from ec2_env.models.payload import cleaned, digest, read_card, read_reply, reply_record
+from ec2_env.models.queued import QueuedEdge
 
 FORM = "replay:FILE.jsonl, a file written by RecordingModel"
 FORMAT = 1
@@ -29,6 +32,15 @@ _SHORT = 16
 
 class NotRecorded(EndpointError):
     """A replayed run asked for something that the recorded run did not ask for."""
+
+
+class _Failed(NamedTuple):
+    """What an endpoint was reported to have done wrong."""
+
+    problem: str
+
+
+_Answer: TypeAlias = Reply | Signals | _Failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +98,36 @@ class RecordingModel:
         return self.inner.card
 
     def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
-        """Returns the inner model's reply, after it has been written down."""
-        reply = self.inner.complete(messages, tools, logprobs)
-        record = dataclasses.asdict(Request.of(messages, tools, logprobs)) | {"reply": cleaned(reply_record(reply))}
-        self._append(record)
+        """Returns the inner model's reply, after it has been written down; so is an error before it is raised."""
+        with self._recording(Request.of(messages, tools, logprobs)) as record:
+            reply = self.inner.complete(messages, tools, logprobs)
+            record["reply"] = cleaned(reply_record(reply))
         return reply
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
         """Returns and writes down the inner model's signals; one that cannot be probed is asked for a whole turn."""
-        if isinstance(self.inner, Probing):
-            signals = self.inner.probe(messages, tools, logprobs)
-        else:
-            signals = Signals(entropy=self.inner.complete(messages, tools, logprobs).entropy)
-        record = dataclasses.asdict(Request.of(messages, tools, logprobs, probe=True))
-        self._append(record | {"signals": dataclasses.asdict(signals)})
+        with self._recording(Request.of(messages, tools, logprobs, probe=True)) as record:
+            if isinstance(self.inner, Probing):
+                signals = self.inner.probe(messages, tools, logprobs)
+            else:
+                signals = Signals(entropy=self.inner.complete(messages, tools, logprobs).entropy)
+            record["signals"] = dataclasses.asdict(signals)
         return signals
+
+    def bind_edge(self, progress: Any, cloud: Model | None) -> QueuedEdge:
+        """Returns the model for one episode at the edge: several calls of one reply are made one after the other."""
+        return QueuedEdge(self, progress)
+
+    @contextmanager
+    def _recording(self, request: Request) -> Iterator[dict[str, Any]]:
+        """Gives a record to complete, and writes it down even if the endpoint fails."""
+        record = dataclasses.asdict(request)
+        try:
+            yield record
+        except EndpointError as error:
+            self._append(record | {"error": clean(str(error))})
+            raise
+        self._append(record)
 
     def _append(self, record: dict[str, Any]) -> None:
         line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
@@ -126,7 +153,7 @@ class ReplayModel:
             raise ConfigurationError(f"no file {str(path)!r}; a recorded model is written {FORM}")
         with self.path.open("rb") as file:
             self._card = self._read_head(file)
-            self._answers: dict[str, list[Reply | Signals]] = defaultdict(list)
+            self._answers: dict[str, list[_Answer]] = defaultdict(list)
             self._requests: list[Request] = []
             for number, line in enumerate(file, 2):
                 if line.endswith(b"\n"):
@@ -148,6 +175,7 @@ class ReplayModel:
 
         Raises:
             NotRecorded: if there is none; the message says where the request departs from the nearest recorded one.
+            EndpointError: if the endpoint failed in the recorded run, with the same words.
         """
         answer = self._next(Request.of(messages, tools, logprobs))
         return answer if isinstance(answer, Reply) else Reply(entropy=answer.entropy)
@@ -157,9 +185,14 @@ class ReplayModel:
 
         Raises:
             NotRecorded: if the recorded run did not ask for them.
+            EndpointError: as `complete` does.
         """
         answer = self._next(Request.of(messages, tools, logprobs, probe=True))
         return answer if isinstance(answer, Signals) else Signals(entropy=answer.entropy)
+
+    def bind_edge(self, progress: Any, cloud: Model | None) -> QueuedEdge:
+        """Returns the model for one episode at the edge, as the recorded one was."""
+        return QueuedEdge(self, progress)
 
     def _next(self, request: Request) -> Reply | Signals:
         answers = self._answers.get(request.key)
@@ -168,7 +201,10 @@ class ReplayModel:
         with self._lock:
             position = self._served.get(request.key, 0)
             self._served[request.key] = position + 1
-        return answers[min(position, len(answers) - 1)]
+        answer = answers[min(position, len(answers) - 1)]
+        if isinstance(answer, _Failed):
+            raise EndpointError(answer.problem)
+        return answer
 
     def _read_head(self, file: BinaryIO) -> ModelCard:
         try:
@@ -184,7 +220,7 @@ class ReplayModel:
     def _read_line(self, line: bytes, number: int) -> None:
         try:
             record = json.loads(line)
-            answer = Signals(**record["signals"]) if "signals" in record else read_reply(record["reply"])
+            answer = _read_answer(record)
             request = Request(
                 key=record["key"],
                 messages=tuple(record["messages"]),
@@ -213,6 +249,12 @@ class ReplayModel:
         if request.logprobs == nearest.logprobs:
             return "its messages were recorded for " + ("a turn, not for a probe" if request.probe else "a probe, not for a turn")
         return f"its messages were recorded with logprobs={nearest.logprobs}, not {request.logprobs}"
+
+
+def _read_answer(record: Any) -> _Answer:
+    if "error" in record:
+        return _Failed(str(record["error"]))
+    return Signals(**record["signals"]) if "signals" in record else read_reply(record["reply"])
 
 
 def _shared(one: Request, other: Request) -> int:

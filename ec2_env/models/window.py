@@ -24,7 +24,8 @@ def fit(messages: Sequence[Message], max_tokens: int, count: Callable[[str], int
 
     In this order, and only as far as needed: the oldest tool results are emptied (never the newest one); the oldest exchanges
     (an assistant turn and what follows it up to the next) are dropped, except the newest; the longest texts are halved, keeping
-    their beginnings and ends. Messages are not changed in place.
+    their beginnings and ends; the arguments of the calls that are left are emptied. Every result keeps the call that it answers.
+    Messages are not changed in place.
 
     Args:
         messages: The chat, oldest first.
@@ -45,7 +46,7 @@ def fit(messages: Sequence[Message], max_tokens: int, count: Callable[[str], int
         longest = max(range(len(chat)), key=lambda i: len(_content(chat[i])))
         content = _content(chat[longest])
         if len(content) <= _SHORTEST:
-            return chat
+            return _without_arguments(chat) if any(message.get("tool_calls") for message in chat) else chat
         keep = len(content) // 4
         chat[longest] = chat[longest] | {"content": f"{content[:keep]}{CUT}{content[-keep:]}" if keep > len(CUT) else CUT}
         sizes[longest] = _size(chat[longest], count)
@@ -59,6 +60,20 @@ def _size(message: Message, count: Callable[[str], int]) -> int:
         function = function_of(call)
         texts.append(f"{function.get('name')} {arguments_text(function.get('arguments'))}")
     return sum(count(text) for text in texts) + TURN_TOKENS * len(texts)
+
+
+def _without_arguments(chat: Sequence[Message]) -> list[Message]:
+    """Returns the chat with empty arguments in all calls: nothing else in it can be made shorter."""
+    return [
+        message | {"tool_calls": [_emptied(call) for call in message.get("tool_calls") or ()]}
+        if message.get("tool_calls")
+        else message
+        for message in chat
+    ]
+
+
+def _emptied(call: dict[str, Any]) -> dict[str, Any]:
+    return {**call, "function": {**function_of(call), "arguments": "{}"}}
 
 
 def _content(message: Message) -> str:

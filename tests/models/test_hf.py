@@ -109,7 +109,7 @@ def test_templates_get_arguments_as_objects_and_without_special_tokens(
     template = (
         "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }};{% endfor %}{% endfor %}"
     )
-    monkeypatch.setattr(model, "options", LocalOptions(protocol="template", max_new_tokens=12))
+    monkeypatch.setattr(model, "options", LocalOptions(tools="template", max_new_tokens=12))
     monkeypatch.setattr(model.tokenizer, "chat_template", template)
     written = ('{"a": 1}', '{"a": "x<|im_end|>"}', "{broken", {"b": 2})
     calls = [{"function": {"name": "f", "arguments": arguments}} for arguments in written]

@@ -184,7 +184,7 @@ def address(smollm2: Path) -> Iterator[str]:
 
 
 def test_a_real_server_is_reached_as_any_endpoint(address: str, model: LocalModel) -> None:
-    served = load_model(f"openai:smollm2@base_url={address},protocol=json,temperature=0,max_tokens=16,timeout_s=60,retries=0")
+    served = load_model(f"openai:smollm2@base_url={address},tools=text,temperature=0,max_tokens=16,timeout_s=60,retries=0")
     reply = served.complete(FRANCE, logprobs=5)
     assert "Paris" in reply.text
     assert reply.usage is not None and 0 < reply.usage.output <= 16

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ec2_env.actions import MAX_DEPTH, Malformed, parse_action
+from ec2_env.models.calltext import read_call
 from ec2_env.models.entropy import top_entropy
-from ec2_env.models.toolchat import chat_turns, read_call, render_tools
+from ec2_env.models.toolchat import chat_turns, render_tools
 from ec2_env.models.window import CUT, estimated_tokens, fit
 
 SEARCH = {
