@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, flags
+from ec2_env.strategy import SHARING, Choice, Decision, Strategy, StrategyMaker, View, flags, full_name, sharing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,26 +12,24 @@ class AdaptiveAssistance:
     """Asks on the edge model's own wish.
 
     Attributes:
-        redacted: Whether the transcript crosses with placeholders.
+        chosen: Options of sharing, see `ec2_env.strategy.SHARING`.
     """
 
-    redacted: bool = False
+    chosen: frozenset[str] = frozenset()
     uses_edge: bool = True
 
     @property
     def name(self) -> str:
-        return "adaptive_assistance" + (":redacted" if self.redacted else "")
+        return full_name("adaptive_assistance", self.chosen)
 
-    def decide(self, view: View) -> Decision:
-        """Returns ADVISE when the edge model wants help, EDGE otherwise."""
-        if not view.signals().wants_help:
-            return Decision.EDGE
-        return Decision.ADVISE_REDACTED if self.redacted else Decision.ADVISE
+    def decide(self, view: View) -> Choice:
+        """Asks for advice when the edge model wants help; returns EDGE otherwise."""
+        return sharing("advise", self.chosen) if view.signals().wants_help else Decision.EDGE
 
 
 def make(options: str) -> Strategy:
-    """Takes the option `redacted`."""
-    return AdaptiveAssistance(redacted="redacted" in flags(options, "redacted"))
+    """Takes the options `redacted` and `relevant`."""
+    return AdaptiveAssistance(chosen=flags(options, *SHARING))
 
 
 STRATEGY = StrategyMaker(make=make, about="the edge asks for advice on its transcript when it wants to")

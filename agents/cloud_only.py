@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from ec2_env.strategy import Always, Decision, Strategy, StrategyMaker, flags
+from ec2_env.strategy import SHARING, Always, Strategy, StrategyMaker, flags, full_name, sharing
 
 
 def make(options: str) -> Strategy:
-    """Takes the option `redacted`: the transcript crosses with placeholders."""
-    if "redacted" in flags(options, "redacted"):
-        return Always(name="cloud_only:redacted", decision=Decision.ACT_REDACTED, uses_edge=False)
-    return Always(name="cloud_only", decision=Decision.ACT, uses_edge=False)
+    """Takes the options `redacted` (the transcript crosses with placeholders) and `relevant` (only part of it does)."""
+    chosen = flags(options, *SHARING)
+    return Always(name=full_name("cloud_only", chosen), decision=sharing("act", chosen), uses_edge=False)
 
 
 STRATEGY = StrategyMaker(make=make, about="the cloud model takes every step; everything crosses")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, flags, options
+from ec2_env.strategy import SHARING, Choice, Decision, Strategy, StrategyMaker, View, flags, full_name, options, sharing
 
 THRESHOLDS = {"qwen3.5-27b": 1.3, "qwen3.5-9b": 1.7}
 """Entropy in nats above which a step escalates, by edge model: the study's defaults. Other models get `DEFAULT`."""
@@ -17,35 +17,35 @@ class StepRouting:
 
     Attributes:
         threshold: Entropy in nats; None takes the edge model's own from `THRESHOLDS`.
-        redacted: Whether the transcript crosses with placeholders.
+        chosen: Options of sharing, see `ec2_env.strategy.SHARING`.
     """
 
     threshold: float | None = None
-    redacted: bool = False
+    chosen: frozenset[str] = frozenset()
     uses_edge: bool = True
 
     @property
     def name(self) -> str:
-        if self.redacted:
-            return "step_routing:redacted"
-        return "step_routing" if self.threshold is None else f"step_routing:threshold={self.threshold:g}"
+        shared = full_name("step_routing", self.chosen)
+        if self.threshold is None:
+            return shared
+        return f"{shared}{',' if self.chosen else ':'}threshold={self.threshold:g}"
 
-    def decide(self, view: View) -> Decision:
-        """Returns ACT above the threshold or where the edge model does not tell its entropy, EDGE below."""
-        threshold = THRESHOLDS.get(view.edge, DEFAULT) if self.threshold is None else self.threshold
+    def decide(self, view: View) -> Choice:
+        """Lets the cloud act above the threshold or where the edge model does not tell its entropy; returns EDGE below."""
+        threshold = THRESHOLDS.get(view.edge.partition("@")[0], DEFAULT) if self.threshold is None else self.threshold
         entropy = view.signals().entropy
         if entropy is not None and entropy <= threshold:
             return Decision.EDGE
-        return Decision.ACT_REDACTED if self.redacted else Decision.ACT
+        return sharing("act", self.chosen)
 
 
 def make(text: str) -> Strategy:
-    """Takes `threshold=NATS`, or `redacted`."""
-    if text == "redacted":
-        return StepRouting(redacted=True)
-    if text and "=" not in text:
-        flags(text, "redacted")
-    return StepRouting(threshold=options(text, threshold=DEFAULT)["threshold"] if text else None)
+    """Takes `threshold=NATS`, `redacted` and `relevant`, in any order."""
+    parts = [part for part in text.split(",") if part]
+    numbers = ",".join(part for part in parts if "=" in part)
+    chosen = flags(",".join(part for part in parts if "=" not in part), *SHARING)
+    return StepRouting(threshold=options(numbers, threshold=DEFAULT)["threshold"] if numbers else None, chosen=chosen)
 
 
 STRATEGY = StrategyMaker(make=make, about="the cloud takes a step when the edge's first-token entropy is above a threshold")

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 Mode = Literal["plan", "advise", "act"]
-Share = Literal["request", "instruction", "transcript"]
+Share = Literal["request", "instruction", "transcript", "relevant"]
 MODES: tuple[str, ...] = get_args(Mode)
 SHARES: tuple[str, ...] = get_args(Share)
 
@@ -41,7 +41,8 @@ class InvokeCloud:
     Attributes:
         request: What the edge agent writes to the cloud.
         mode: `plan` asks for a short sketch, `advise` for a correction or the next steps, `act` lets it take the next step.
-        share: How much context crosses: only the request, the task's instruction as well, or the whole transcript.
+        share: How much context crosses: only the request, the task's instruction as well, the whole transcript, or of the
+            transcript what the request needs by the rule of `ec2_env.cloud.relevance`.
         redact: Whether detected sensitive values are replaced by reversible placeholders before sending.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import operator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -131,11 +132,16 @@ class DecisionEnv(EpisodeEnv[np.int64]):
 
     Args:
         edge: Specification of the edge model; None leaves the work to the cloud (decisions without it are then impossible).
+        share: What crosses with decisions 2 to 5: the whole "transcript", or of it what is "relevant"
+            (`ec2_env.cloud.relevance`).
         settings: See `EpisodeEnv`.
     """
 
-    def __init__(self, *, edge: str | Model | None = "sim:qwen3.5-9b", **settings: Any) -> None:
+    def __init__(self, *, edge: str | Model | None = "sim:qwen3.5-9b", share: str = "transcript", **settings: Any) -> None:
         super().__init__(**settings)
+        if share not in ("transcript", "relevant"):
+            raise ConfigurationError(f"share is {share!r}, expected 'transcript' or 'relevant'")
+        self.share = share
         self.edge = load_model(edge) if isinstance(edge, str) else edge
         self.action_space = spaces.Discrete(len(Decision))
         self.observation_space = spaces.Dict({"features": spaces.Box(-1, 5, (len(seen.NAMES),), np.float32)})
@@ -191,11 +197,18 @@ class DecisionEnv(EpisodeEnv[np.int64]):
         own = dump_action(choice)["arguments"] if isinstance(choice, InvokeCloud) else None
         session.events.append(Decided(session.step, int(decision), own))
         self.choices, self.decisions = (*self.choices, choice), (*self.decisions, decision)
-        request = choice if isinstance(choice, InvokeCloud) else REQUESTS.get(choice)
+        request = choice if isinstance(choice, InvokeCloud) else self._request(choice)
         taken = request is not None and self._invoke(session, request)
         if not taken and session.edge is not None:
             session.edge_turn()
         session.next_step()
+
+    def _request(self, decision: Decision) -> InvokeCloud | None:
+        """Returns what a decision asks of the cloud; None if it asks nothing."""
+        request = REQUESTS.get(decision)
+        if request is None or self.share == "transcript" or request.share != "transcript":
+            return request
+        return replace(request, share="relevant")
 
     def _invoke(self, session: Session, request: InvokeCloud) -> bool:
         """Uses the cloud; says whether it has taken the step."""

@@ -18,6 +18,8 @@ ASK = "Advise what to do next."
 ADVICE_MARK = "Advice from the cloud:"
 PLAN_MARK = "Plan from the cloud:"
 CLOUD_DOWN = "The cloud could not help:"
+LEFT_OUT = "left out]"
+"""End of everything that stands for a part of the transcript that does not cross, see `ec2_env.cloud.relevance`."""
 
 Writing = Literal["question", "report"]
 """What an edge model may be asked to write to the cloud."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from ec2_env.actions import InvokeCloud
+from ec2_env.actions import InvokeCloud, Mode, Share
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, Signals
 from ec2_env.prompts import Writing
@@ -54,6 +54,23 @@ def decision_of(choice: Choice) -> Decision:
             return Decision.ADVISE_REDACTED if choice.redact else Decision.ADVISE
         case "act":
             return Decision.ACT_REDACTED if choice.redact else Decision.ACT
+
+
+SHARING = ("relevant", "redacted")
+"""Options of strategies that share the transcript: only what is relevant of it, and with placeholders for what is private."""
+
+
+def sharing(mode: Mode, chosen: Collection[str]) -> Choice:
+    """Returns the request of a mode that shares the transcript under options of `SHARING`, as a decision if it is one."""
+    share: Share = "relevant" if "relevant" in chosen else "transcript"
+    request = InvokeCloud(mode=mode, share=share, redact="redacted" in chosen)
+    return next((decision for decision, known in REQUESTS.items() if known == request), request)
+
+
+def full_name(name: str, chosen: Collection[str]) -> str:
+    """Returns the specification of a strategy under some of the options `SHARING`."""
+    words = ",".join(word for word in SHARING if word in chosen)
+    return f"{name}:{words}" if words else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ec2_env.actions import InvokeCloud
+from ec2_env.actions import InvokeCloud, Share
+from ec2_env.cloud.relevance import relevant
 from ec2_env.models.base import Message
 from ec2_env.prompts import ADVISE, AGENT, ASK, PLAN
 
@@ -71,15 +72,28 @@ def build_payload(request: InvokeCloud, transcript: Transcript, tools: tuple[dic
     """
     role = {"plan": PLAN, "advise": ADVISE, "act": AGENT}[request.mode]
     asked = request.request or (ASK if request.mode == "advise" else "")
-    shared = {"request": slice(0, 0), "instruction": slice(1, 2), "transcript": slice(1, None)}[request.share]
+    last = [transcript.last({"role": "user", "content": asked})] if asked else []
     offered = tools if request.mode == "act" else ()
-    messages: list[Message] = [{"role": "system", "content": role}, *transcript.messages[shared]]
-    texts = [*([_schema_text(offered)] if offered else ()), role, *transcript.texts[shared]]
-    if asked:
-        message, text = transcript.last({"role": "user", "content": asked})
-        messages.append(message)
-        texts.append(text)
-    return Payload(tuple(messages), offered, tuple(texts))
+    context, said = _shared(request.share, transcript, last[0][1] if request.request else "")
+    messages = ({"role": "system", "content": role}, *context, *(message for message, _ in last))
+    texts = (*((_schema_text(offered),) if offered else ()), role, *said, *(text for _, text in last))
+    return Payload(messages, offered, texts)
+
+
+def _shared(share: Share, transcript: Transcript, asked: str) -> tuple[Sequence[Message], Sequence[str]]:
+    """Returns the messages of the transcript that cross, and their texts."""
+    match share:
+        case "request":
+            return (), ()
+        case "instruction":
+            return transcript.messages[1:2], transcript.texts[1:2]
+        case "transcript":
+            return transcript.messages[1:], transcript.texts[1:]
+        case "relevant":
+            whole = transcript.messages[1:]
+            kept = relevant(whole, asked)
+            texts = transcript.texts[1:]
+            return kept, [text if new is old else message_text(new) for new, old, text in zip(kept, whole, texts, strict=True)]
 
 
 def texts_of(messages: Sequence[Message], tools: tuple[dict[str, Any], ...]) -> tuple[str, ...]:

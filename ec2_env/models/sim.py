@@ -16,17 +16,18 @@ from typing import Any
 from ec2_env.actions import Finish, ToolCall, action_text, dump_action
 from ec2_env.errors import ConfigurationError
 from ec2_env.facts import as_number, holds
-from ec2_env.models import asking
+from ec2_env.models import asking, lookback
 from ec2_env.models.base import Message, Model, ModelCard, Reply
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
-from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic
+from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic, luck
 from ec2_env.models.profile import Profile, load_profile, profile_names
 from ec2_env.models.walker import Walker
 from ec2_env.progress import Progress
 from ec2_env.prompts import ADVISE, DELEGATE, PLAN
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.task import Step
+from ec2_env.trace import ToolRan
 
 _NAMED = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|[a-z]+-\d{4,5}", re.ASCII)
 """What nobody can work out: addresses and ids."""
@@ -100,7 +101,7 @@ class SimulatedCloud:
         """Returns a plan, advice or a call, by what the first message asks for."""
         role = str(messages[0].get("content")) if messages else ""
         if role.startswith(PLAN):
-            return Reply(text=self._plan(), thinking_tokens=self._thinking())
+            return Reply(text=self._plan(), thinking_tokens=round(self.profile.plan_thinking * self._thinking()))
         payload = "\n".join(_texts(messages))
         transcript = any(message.get("role") == "tool" for message in messages) or self._at_the_start(payload)
         if role.startswith(ADVISE) and (guidance := self._guidance(messages, payload)):
@@ -113,7 +114,16 @@ class SimulatedCloud:
             action = self._worker.turn()
         else:
             action = self._advised(payload, transcript)
-        return Reply(calls=(dump_action(self._as_seen(action, payload, transcript)),), thinking_tokens=self._thinking())
+        uttered = self._as_seen(action, payload, transcript)
+        if lookback.LEFT_OUT in payload and WITHHELD in action_text(uttered):
+            again = lookback.look_again(action, payload, self.progress.records, self._results())
+            if again is not None:
+                uttered, self._worker.awaiting, self._worker.queue = again, "", ()
+        return Reply(calls=(dump_action(uttered),), thinking_tokens=self._thinking())
+
+    def _results(self) -> list[str]:
+        """Returns what the calls so far have returned, as text."""
+        return [event.result for event in self.progress.events if isinstance(event, ToolRan)]
 
     def _at_the_start(self, payload: str) -> bool:
         """Says whether nothing has been done yet and the instruction is in the payload: then there is nothing else to know."""
@@ -154,9 +164,9 @@ class SimulatedCloud:
         step = walker.step
         if step is None:
             return Finish(answer="I could not complete this.")
-        purpose = (self.progress.noise, self.profile.name, len(walker.sends), len(self.progress.records))
+        purpose = (self.progress.noise, self.profile.draws, len(walker.sends), len(self.progress.records))
         logit = ability_logit(self.profile, self.progress, step) - self._handicap(payload, step)
-        if uniform(*purpose, "success") < logistic(logit):
+        if luck(self.profile, self.progress, len(walker.sends), 0, 0) < logistic(logit):
             return step.action
         if step.slips and (slip := step.slips[choose(len(step.slips), uniform(*purpose, "slip"))]):
             return slip[0]
@@ -177,13 +187,14 @@ class SimulatedCloud:
         hide = self.hide
         reasoned = [unit.value for unit in self.progress.episode.units if unit.necessity == "reason"]
         clear = transcript and (hide is None or all(hide(value) == value for value in reasoned))
-        seen = _Seen(payload, self.progress.episode.units, self.hide, derives=clear, quotes=not transcript)
+        lost = lookback.lost_figures(payload, self._results()) if lookback.LEFT_OUT in payload else frozenset()
+        seen = _Seen(payload, self.progress.episode.units, self.hide, derives=clear, quotes=not transcript, lost=lost)
         if isinstance(action, Finish):
             return Finish(answer=seen.text(action.answer), data=seen.value(action.data))
         return ToolCall(action.name, seen.value(action.arguments))
 
     def _thinking(self) -> int:
-        draw = normal(self.progress.noise, self.profile.name, "thinking", len(self.progress.records))
+        draw = normal(self.progress.noise, self.profile.draws, "thinking", len(self.progress.records))
         return round(self.profile.thinking_tokens * math.exp(0.5 * draw))
 
 
@@ -194,6 +205,7 @@ class _Seen:
     Attributes:
         derives: Whether numbers that are not in the payload may be worked out from it.
         quotes: Whether only texts that stand in the payload word for word may be uttered.
+        lost: Figures that were left out of the payload.
     """
 
     payload: str
@@ -201,6 +213,7 @@ class _Seen:
     hide: Callable[[str], str] | None
     derives: bool
     quotes: bool
+    lost: frozenset[str] = frozenset()
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -214,7 +227,7 @@ class _Seen:
         hidden = self._hidden_numbers().get(float(value))
         if hidden is not None:
             return hidden
-        if self.derives or holds(self.payload, value):
+        if holds(self.payload, value) or (self.derives and not lookback.is_lost(value, self.lost)):
             return value
         return WITHHELD
 
@@ -227,6 +240,7 @@ class _Seen:
         for unit in self.units:
             if unit.value in shown and unit.value not in self.payload:
                 shown = shown.replace(unit.value, WITHHELD)
+        shown = lookback.withheld(shown, self.lost, WITHHELD)
         hidden = self._hidden_numbers()
         if hidden:
             shown = _AMOUNT.sub(lambda found: hidden.get(as_number(found[0]) or 0.0, found[0]), shown)
@@ -261,4 +275,4 @@ def _load(rest: str) -> SimulatedModel:
     return SimulatedModel(load_profile(rest))
 
 
-LOADER = Loader(load=_load, form="sim:NAME", names=lambda: tuple(profile_names()))
+LOADER = Loader(load=_load, form="sim:NAME@SETTING=NUMBER,...", names=lambda: tuple(profile_names()))
