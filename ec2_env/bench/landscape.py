@@ -1,0 +1,366 @@
+"""Measures what there is to learn about the decision: the returns of fixed strategies, of looking ahead, and of a small tree.
+
+Episodes of the test split are played once with every fixed strategy and with random decisions; their terms are weighed with every
+weights of a grid. On some of them the oracle decision looks ahead, for all weights together. Values of decisions are measured in
+states of the train split; from these come the shares of best decisions and the trees.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ec2_env.bench.grid import strategy_of
+from ec2_env.bench.landscape_rollouts import CONTINUATIONS, Race, outcomes, play_oracle, weighing
+from ec2_env.bench.landscape_tree import Node, TreePolicy, grow
+from ec2_env.bench.records import start_worker
+from ec2_env.bench.suites import STRATEGIES
+from ec2_env.envs import DecisionEnv
+from ec2_env.errors import ConfigurationError, UnknownName
+from ec2_env.models.draws import uniform
+from ec2_env.models.loading import load_model
+from ec2_env.reward import RewardWeights
+from ec2_env.rollout import EpisodeKey, play
+from ec2_env.strategy import Decision, Prepared, Strategy
+from ec2_env.task import task_domains, tasks
+from ec2_env.training.evaluation import episode_terms
+from ec2_env.training.states import EXPLORE, State, advance, go_to
+
+RANDOM = "random"
+FIXED = tuple(spec for spec in STRATEGIES if spec != RANDOM)
+"""Strategies with a rule of their own that nobody trained."""
+COST = (0.0, RewardWeights().cost, 2.0)
+PRIVACY = (0.0, RewardWeights().privacy, 2.0)
+"""Weights of the grid: none, the default, and so heavy that the cloud costs more than the task is worth."""
+GRID = tuple(RewardWeights(cost=cost, privacy=privacy) for cost in COST for privacy in PRIVACY)
+NONE, DEFAULT, HEAVY = 0, 4, 8
+"""Places in the grid."""
+PER_EPISODE = 4
+"""States of one episode whose decisions are valued: neighbors are much alike."""
+Vector = tuple[float, float, float]
+"""Completion, cost and exposure."""
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LandscapePlan:
+    """How much is played in each domain.
+
+    Attributes:
+        domains: Names of task folders.
+        edge: Specification of the edge model.
+        cloud: The same for the cloud model.
+        episodes: Episodes of the test split for strategies and trees.
+        oracle_episodes: How many of them the oracle decision plays at the default weights.
+        grid_episodes: How many of these it plays at all weights.
+        states: States of the train split in which all decisions are valued.
+        draws: Lucks under which they are valued, at least 2.
+        race: How the oracle decision looks ahead.
+        depth: Of the tree.
+        leaf: Fewest states in a leaf, as a share of all.
+        calibration_seeds: Train seeds that an offline router is scored on.
+        seed: Chooses the episodes.
+        workers: Processes.
+    """
+
+    domains: tuple[str, ...]
+    edge: str = "sim:qwen3.5-9b"
+    cloud: str = "sim:gpt-5.4"
+    episodes: int = 48
+    oracle_episodes: int = 8
+    grid_episodes: int = 2
+    states: int = 48
+    draws: int = 4
+    race: Race = field(default_factory=Race)
+    depth: int = 4
+    leaf: float = 0.03
+    calibration_seeds: int = 5
+    seed: int = 0
+    workers: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainLandscape:
+    """What was played in one domain; vectors are completion, cost, exposure.
+
+    Attributes:
+        name: Of the domain.
+        keys: The episodes of the test split.
+        vectors: Of each fixed strategy and of random decisions, shape (episodes, 3), in the order of `keys`.
+        trees: Of the tree of each weights, shape (weights, episodes, 3).
+        tree_decisions: How often the tree of each weights took each decision, shape (weights, 6).
+        oracle: Of the oracle decision at the default weights, shape (oracle episodes, 3).
+        oracle_grid: The same at all weights, shape (grid episodes, weights, 3).
+        places: Which of the episodes `oracle` is about.
+        grid_places: The same for `oracle_grid`.
+        oracle_decisions: How often it took each decision at the default weights, shape (6,).
+        features: Of the valued states, shape (states, features).
+        outcomes: Of decisions followed by continuations under lucks, shape (states, 6, continuations, draws, 3).
+    """
+
+    name: str
+    keys: tuple[EpisodeKey, ...]
+    vectors: Mapping[str, NDArray[np.float64]]
+    trees: NDArray[np.float64]
+    tree_decisions: NDArray[np.int64]
+    oracle: NDArray[np.float64]
+    oracle_grid: NDArray[np.float64]
+    places: tuple[int, ...]
+    grid_places: tuple[int, ...]
+    oracle_decisions: NDArray[np.int64]
+    features: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
+
+
+def check_plan(plan: LandscapePlan) -> None:
+    """Looks at a plan before anything is played.
+
+    Raises:
+        UnknownName: if a domain or model does not exist.
+        ConfigurationError: if a number is out of range, or a model is real: looking ahead takes simulated ones.
+    """
+    for domain in plan.domains:
+        if domain not in task_domains():
+            raise UnknownName("domain", domain, task_domains())
+    least = {"episodes": 2, "oracle_episodes": 2, "grid_episodes": 1, "states": 2, "draws": 2, "workers": 1, "seed": 0}
+    for name, low in least.items():
+        if getattr(plan, name) < low:
+            raise ConfigurationError(f"{name} is {getattr(plan, name)}, expected at least {low}")
+    if not plan.grid_episodes <= plan.oracle_episodes <= plan.episodes:
+        raise ConfigurationError("expected grid episodes <= oracle episodes <= episodes")
+    for spec in (plan.edge, plan.cloud):
+        if not load_model(spec).card.simulated:
+            raise ConfigurationError(
+                f"{spec} is no simulated model; looking ahead plays copies of episodes, which takes simulated ones"
+            )
+
+
+def explore(plan: LandscapePlan, say: Callable[[str], None] = lambda text: None) -> tuple[list[DomainLandscape], list[Node]]:
+    """Plays everything. The same plan gives the same results with any number of workers.
+
+    Args:
+        plan: What to play.
+        say: Is told which part begins.
+
+    Returns:
+        The domains, and the tree of each weights of the grid; a tree is grown on the states of all domains of the plan.
+    """
+    check_plan(plan)
+    with ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker) as pool:
+        mapped = partial(_mapped, pool if plan.workers > 1 else None)
+        models = (plan.edge, plan.cloud)
+        tested = {domain: episode_keys(domain, "test", plan.episodes, plan.seed) for domain in plan.domains}
+        say("playing fixed strategies and random decisions")
+        vectors = _played(plan, tested, mapped)
+        say("valuing all decisions in states of the train split")
+        jobs = [
+            (domain, key)
+            for domain in plan.domains
+            for key in episode_keys(domain, "train", -(-plan.states // PER_EPISODE), plan.seed)
+        ]
+        found = mapped(partial(valued_states, models, plan.draws), [key for _, key in jobs])
+        states = {
+            domain: [state for (name, _), some in zip(jobs, found, strict=True) if name == domain for state in some][
+                : plan.states
+            ]
+            for domain in plan.domains
+        }
+        features = {name: np.array([one[0] for one in some]) for name, some in states.items()}
+        values = {name: np.array([one[1] for one in some]) for name, some in states.items()}
+        trees = grown(plan, np.concatenate(list(features.values())), np.concatenate(list(values.values())))
+        say("playing the trees")
+        walked = mapped(partial(play_trees, models, tuple(trees)), [key for keys in tested.values() for key in keys])
+        say("looking ahead")
+        ahead = [
+            (key, place < plan.grid_episodes)
+            for keys in tested.values()
+            for place, key in enumerate(keys[: plan.oracle_episodes])
+        ]
+        looked = mapped(partial(look_ahead, models, plan.race), ahead)
+    found_domains = []
+    for number, domain in enumerate(plan.domains):
+        mine = walked[number * plan.episodes : (number + 1) * plan.episodes]
+        seen = looked[number * plan.oracle_episodes : (number + 1) * plan.oracle_episodes]
+        found_domains.append(
+            DomainLandscape(
+                name=domain,
+                keys=tuple(tested[domain]),
+                vectors=vectors[domain],
+                trees=np.array([[one[0] for one in row] for row in mine]).transpose(1, 0, 2),
+                tree_decisions=np.array([[one[1] for one in row] for row in mine]).sum(axis=0),
+                oracle=np.array([row[DEFAULT if len(row) > 1 else 0][0] for row in seen]),
+                oracle_grid=np.array([[one[0] for one in row] for row in seen[: plan.grid_episodes]]),
+                places=tuple(range(plan.oracle_episodes)),
+                grid_places=tuple(range(plan.grid_episodes)),
+                oracle_decisions=np.array([_counts(row[DEFAULT if len(row) > 1 else 0][1]) for row in seen]).sum(axis=0),
+                features=features[domain],
+                outcomes=values[domain],
+            )
+        )
+    return found_domains, trees
+
+
+def _mapped(pool: ProcessPoolExecutor | None, job: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Returns what a job makes of every item, in their order."""
+    return list(map(job, items)) if pool is None else list(pool.map(job, items))
+
+
+def episode_keys(domain: str, split: str, count: int, seed: int) -> list[EpisodeKey]:
+    """Returns episodes of a domain: every task in every language once, in a random order that the seed fixes, then again."""
+    pairs = [(name, language) for name in task_domains()[domain] for language in tasks.get(name).languages]
+    pairs.sort(key=lambda pair: uniform("landscape", split, seed, *pair))
+    return [
+        EpisodeKey(task=name, language=language, split=split, seed=1_000 * seed + n // len(pairs), trial=0)
+        for n in range(count)
+        for name, language in (pairs[n % len(pairs)],)
+    ]
+
+
+# -- strategies
+
+
+def _played(
+    plan: LandscapePlan, tested: Mapping[str, Sequence[EpisodeKey]], mapped: Callable[..., list[Any]]
+) -> dict[str, dict[str, NDArray[np.float64]]]:
+    """Plays all fixed strategies and random decisions; offline routers are scored on the train split of the same domain."""
+    models = (plan.edge, plan.cloud)
+    scored = {domain: _scored_keys(domain, plan.calibration_seeds) for domain in plan.domains}
+    rows = iter(mapped(partial(play_all, models, ("edge_only", "cloud_only"), ()), [k for keys in scored.values() for k in keys]))
+    gaps: dict[str, dict[tuple[str, str], float]] = {}
+    for domain, keys in scored.items():
+        gaps[domain] = {(key.task, key.language): 0.0 for key in keys}
+        for key in keys:
+            edge, cloud = next(rows)
+            gaps[domain][key.task, key.language] += (cloud[0] - edge[0]) / plan.calibration_seeds
+    found = {}
+    for domain, keys in tested.items():
+        specs = (*FIXED, RANDOM)
+        frozen = tuple(sorted(gaps[domain].items()))
+        vectors = np.array(mapped(partial(play_all, models, specs, frozen), keys))
+        found[domain] = {spec: vectors[:, place] for place, spec in enumerate(specs)}
+    return found
+
+
+def _scored_keys(domain: str, seeds: int) -> list[EpisodeKey]:
+    pairs = [(name, language) for name in task_domains()[domain] for language in tasks.get(name).languages]
+    return [EpisodeKey(task=n, language=lang, split="train", seed=s, trial=0) for n, lang in pairs for s in range(seeds)]
+
+
+@lru_cache(maxsize=4)
+def _env(models: tuple[str, str]) -> DecisionEnv:
+    """Returns an env at the default weights. No strategy here asks for them."""
+    return DecisionEnv(edge=models[0], cloud=models[1])
+
+
+def _total(env: DecisionEnv) -> Vector:
+    found = episode_terms(env)
+    return found.task, found.cost, found.exposure
+
+
+def play_all(
+    models: tuple[str, str], specs: tuple[str, ...], gaps: tuple[tuple[tuple[str, str], float], ...], key: EpisodeKey
+) -> list[Vector]:
+    """Plays one episode with each of several strategies."""
+    found = []
+    for spec in specs:
+        strategy: Strategy | Prepared = strategy_of(spec)
+        ready = strategy.prepare(dict(gaps)) if isinstance(strategy, Prepared) else strategy
+        play(_env(models), ready, key)
+        found.append(_total(_env(models)))
+    return found
+
+
+def play_trees(models: tuple[str, str], trees: tuple[Node, ...], key: EpisodeKey) -> list[tuple[Vector, list[int]]]:
+    """Plays one episode with the tree of each weights; equal trees play once."""
+    found: dict[Node, tuple[Vector, list[int]]] = {}
+    env = _env(models)
+    for tree in trees:
+        if tree not in found:
+            play(env, TreePolicy(tree=tree), key)
+            found[tree] = (_total(env), _counts(env.decisions))
+    return [found[tree] for tree in trees]
+
+
+def _counts(decisions: Sequence[int]) -> list[int]:
+    return [sum(int(one) == decision for one in decisions) for decision in Decision]
+
+
+def look_ahead(models: tuple[str, str], race: Race, job: tuple[EpisodeKey, bool]) -> list[tuple[Vector, tuple[int, ...]]]:
+    """Plays one episode with the oracle decision, at all weights of the grid or at the default ones only."""
+    key, whole = job
+    return play_oracle(_env(models), key, weighing(GRID if whole else GRID[DEFAULT : DEFAULT + 1]), race)
+
+
+# -- values of decisions
+
+
+def valued_states(models: tuple[str, str], draws: int, key: EpisodeKey) -> list[tuple[tuple[float, ...], NDArray[np.float64]]]:
+    """Plays one episode with one of the continuations and some random decisions, and values all decisions in a few of its states.
+
+    Returns:
+        Features of each state, and `outcomes` in it.
+    """
+    env = _env(models)
+    drawn = partial(uniform, "landscape states", key.task, key.language, key.seed)
+    rule = CONTINUATIONS[int(drawn("rule") * len(CONTINUATIONS))]
+    env.begin(key.task, key.language, key.split, key.seed, key.trial)
+    while env.session is not None and not env.session.ended:
+        step = env.session.step
+        decision = rule.decide(env.view())
+        advance(env, int(drawn(step, "which") * len(Decision)) if drawn(step, "explore") < EXPLORE else decision)
+    taken = tuple(map(int, env.decisions))
+    chosen = sorted(sorted(range(len(taken)), key=lambda step: drawn(step, "chosen"))[:PER_EPISODE])
+    return [_valued(env, State(key=key, decisions=taken[:step], prompt="", features=()), draws) for step in chosen]
+
+
+def _valued(env: DecisionEnv, state: State, draws: int) -> tuple[tuple[float, ...], NDArray[np.float64]]:
+    go_to(env, state)
+    return env.view().features(), outcomes(env, draws)
+
+
+def decision_values(found: NDArray[np.float64], weights: RewardWeights) -> NDArray[np.float64]:
+    """Returns the value of each decision under its best continuation, shape (states, 6).
+
+    Args:
+        found: Of `outcomes`, for each state.
+        weights: What the terms are weighed with.
+    """
+    values: NDArray[np.float64] = (found @ weighing([weights])[:, 0]).mean(axis=3).max(axis=2)
+    return values
+
+
+def grown(plan: LandscapePlan, features: NDArray[np.float64], found: NDArray[np.float64]) -> list[Node]:
+    """Returns a tree for each weights of the grid."""
+    leaf = max(1, round(plan.leaf * len(features)))
+    trees = []
+    for weights in GRID:
+        values = decision_values(found, weights)
+        trees.append(grow(features, values - values.mean(axis=1, keepdims=True), plan.depth, leaf))
+    return trees
+
+
+def all_domains(parts: Sequence[DomainLandscape]) -> DomainLandscape:
+    """Returns the domains as one."""
+    starts = [sum(len(part.keys) for part in parts[:n]) for n in range(len(parts))]
+    return DomainLandscape(
+        name="all",
+        keys=tuple(key for part in parts for key in part.keys),
+        vectors={spec: np.concatenate([part.vectors[spec] for part in parts]) for spec in parts[0].vectors},
+        trees=np.concatenate([part.trees for part in parts], axis=1),
+        tree_decisions=np.sum([part.tree_decisions for part in parts], axis=0),
+        oracle=np.concatenate([part.oracle for part in parts]),
+        oracle_grid=np.concatenate([part.oracle_grid for part in parts]),
+        places=tuple(start + n for start, part in zip(starts, parts, strict=True) for n in part.places),
+        grid_places=tuple(start + n for start, part in zip(starts, parts, strict=True) for n in part.grid_places),
+        oracle_decisions=np.sum([part.oracle_decisions for part in parts], axis=0),
+        features=np.concatenate([part.features for part in parts]),
+        outcomes=np.concatenate([part.outcomes for part in parts]),
+    )
