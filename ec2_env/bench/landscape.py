@@ -314,11 +314,11 @@ def valued_states(models: tuple[str, str], draws: int, key: EpisodeKey) -> list[
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
     while env.session is not None and not env.session.ended:
         step = env.session.step
-        decision = rule.decide(env.view())
-        advance(env, int(drawn(step, "which") * len(Decision)) if drawn(step, "explore") < EXPLORE else decision)
-    taken = tuple(map(int, env.decisions))
+        by_rule = rule.decide(env.view())
+        advance(env, Decision(int(drawn(step, "which") * len(Decision))) if drawn(step, "explore") < EXPLORE else by_rule)
+    taken = env.choices
     chosen = sorted(sorted(range(len(taken)), key=lambda step: drawn(step, "chosen"))[:PER_EPISODE])
-    return [_valued(env, State(key=key, decisions=taken[:step], prompt="", features=()), draws) for step in chosen]
+    return [_valued(env, State(key=key, choices=taken[:step], prompt="", features=()), draws) for step in chosen]
 
 
 def _valued(env: DecisionEnv, state: State, draws: int) -> tuple[tuple[float, ...], NDArray[np.float64]]:

@@ -131,10 +131,10 @@ def _branch(env: DecisionEnv, group: tuple[int, ...], matrix: NDArray[np.float64
         parts = {decision: tuple(n for n, d in zip(group, decided, strict=True) if d == decision) for decision in decided}
         for decision, part in list(parts.items())[1:]:
             fork = copy.deepcopy(env)
-            advance(fork, decision)
+            advance(fork, Decision(decision))
             _branch(fork, part, matrix, race, found)
         group = parts[decided[0]]
-        advance(env, decided[0])
+        advance(env, Decision(decided[0]))
     total = episode_terms(env)
     for n in group:
         found[n] = ((total.task, total.cost, total.exposure), tuple(map(int, env.decisions)))
