@@ -42,15 +42,17 @@ def published() -> dict[str, Any]:
 def compare(report: Report) -> Comparison:
     """Returns the rows that the study has published, too, with its figures."""
     data = published()
-    theirs = {(row["edge"], row["strategy"]): row for row in data["rows"]}
+    clouds = {load_model(report.config.cloud).card.name, None}
+    theirs = {(row["edge"], row["strategy"]): row for row in data["rows"] if row["cloud"] in clouds}
+    their_unit = theirs.get((None, "cloud_only"))
     ours = [summary for _, rows in report.sections for summary in rows]
     unit = next((summary for summary in ours if summary.cell.strategy == "cloud_only"), None)
     sections = []
     for heading, summaries in report.sections:
         rows = [
-            _row(summary, theirs[key], unit, theirs[(None, "cloud_only")]) + _flops(summary, summaries, theirs, key)
+            _row(summary, theirs[key], unit, their_unit) + _flops(summary, summaries, theirs, key)
             for summary in summaries
-            if (key := (_edge(summary), summary.cell.strategy)) in theirs
+            if (key := (_edge(summary), summary.cell.strategy)) in theirs and their_unit is not None
         ]
         sections += [(heading, rows)] if rows else []
     used = {load_model(spec).card.simulated for summary in ours for spec in (summary.cell.edge, summary.cell.cloud) if spec}

@@ -49,7 +49,7 @@ def fit_run(folder: Path) -> list[OwnFit]:
     if not file.is_file():
         raise ConfigurationError(f"{folder} holds no results.jsonl; expected a run folder of ec2-env bench")
     by_model: dict[tuple[str, str], list[EpisodeRecord]] = {}
-    for record in RecordLog(file, None, str).read():
+    for record in RecordLog(file, None, print).read():
         if record.strategy in ALONE and record.result["status"] != "error":
             spec = record.cloud if record.edge is None else record.edge
             by_model.setdefault((record.strategy, spec), []).append(record)
