@@ -11,7 +11,12 @@ import unicodedata
 from bisect import bisect_right
 from functools import cached_property
 from itertools import compress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Codes: TypeAlias = npt.NDArray[np.uint32]
 
 BLOCK = "\x1e"
 """Stands where a placeholder was. It survives folding, so that no match reaches across a placeholder."""
@@ -23,8 +28,8 @@ PLACEHOLDER = re.compile(r"\[[A-Z][A-Z_]*_\d+\]")
 
 _LOOKALIKES = dict(
     zip(
-        "аеорсухіјѕһԁԛԝвкмнтαορνικτυχβεημγѵзɑɡı",
-        "aeopcyxijshdqwbkmhtaopviktuxbenmyv3agi",
+        "аеорсухіјѕһԁԛԝвкмнтαορνικτυχβεημγѵзɑɡıᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡʏᴢ",
+        "aeopcyxijshdqwbkmhtaopviktuxbenmyv3agiabcdefghijklmnopqrstuvwyz",
         strict=True,
     )
 )
@@ -56,11 +61,38 @@ def _fold_part(char: str) -> str:
 _FOLDS = _Folds()
 
 
+_TABLE_SIZE = 0x20000
+_UNKNOWN, _SEVERAL = 0xFFFFFFFF, 0xFFFFFFFE
+_TABLE: Codes = np.full(_TABLE_SIZE, _UNKNOWN, dtype=np.uint32)
+"""Folded code of each code point, 0 if it is dropped; filled in as characters turn up."""
+LONG = 100
+"""Texts of this many characters are folded with the table, which takes a while to start."""
+
+
+def _codes(text: str) -> Codes | None:
+    """Returns the folded code of each character, 0 where it is dropped, or None if a character folds to several."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    if codes.max() >= _TABLE_SIZE:
+        return None
+    folded = _TABLE[codes]
+    if folded.max() >= _SEVERAL:
+        for code in np.unique(codes[folded == _UNKNOWN]).tolist():
+            chars = _FOLDS[chr(code)]
+            _TABLE[code] = 0 if not chars else ord(chars) if len(chars) == 1 else _SEVERAL
+        folded = _TABLE[codes]
+    return folded if folded.max() < _SEVERAL else None
+
+
 def fold(text: str) -> str:
     """Returns `text` folded. Never raises, and folding twice changes nothing."""
     if text.isascii():
         return text.lower().encode().translate(None, _DROPPED).decode()
-    return "".join(map(_FOLDS.__getitem__, text))
+    codes = _codes(text) if len(text) >= LONG else None
+    return "".join(map(_FOLDS.__getitem__, text)) if codes is None else _text_of(codes)
+
+
+def _text_of(codes: Codes) -> str:
+    return codes[codes != 0].tobytes().decode("utf-32-le", "surrogatepass")
 
 
 def fold_offsets(text: str) -> list[int]:
@@ -108,12 +140,31 @@ class View:
         self._pieces = pieces
 
     @cached_property
-    def folded(self) -> str:
-        return fold(self.text)
+    def _folded_codes(self) -> Codes | None:
+        return _codes(self.text) if len(self.text) >= LONG and not self.text.isascii() else None
 
     @cached_property
-    def offsets(self) -> list[int]:
-        return fold_offsets(self.text)
+    def folded(self) -> str:
+        return fold(self.text) if self._folded_codes is None else _text_of(self._folded_codes)
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.intp]:
+        """For each character of `folded`, the index of the character of `text` that it comes from."""
+        if self._folded_codes is not None:
+            return np.flatnonzero(self._folded_codes)
+        if self.text.isascii():
+            return np.flatnonzero(np.frombuffer(self.text.encode().translate(_KEPT), dtype=np.uint8))
+        return np.array(fold_offsets(self.text), dtype=np.intp)
+
+    def origins(self, start: int, end: int) -> list[int]:
+        """Returns the indices in `text` of the characters `start` to `end` of `folded`."""
+        found: list[int] = self.offsets[start:end].tolist()
+        return found
+
+    def origins_of(self, places: list[int]) -> list[int]:
+        """Returns the indices in `text` of the characters of `folded` at `places`."""
+        found: list[int] = self.offsets[places].tolist()
+        return found
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Returns the half-open range of the original text that the half-open range `start`, `end` of this reading comes from."""

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ec2_env.cloud.folding import fold, fold_offsets, unblocked
 from ec2_env.cloud.numerals import (
@@ -22,6 +22,7 @@ from ec2_env.cloud.numerals import (
     english_words,
     main_number,
     parse_date,
+    phone_words,
 )
 from ec2_env.sensitive import SensitiveUnit
 
@@ -37,7 +38,7 @@ CALLING_CODES = (
 )
 
 
-class Pattern(NamedTuple):
+class Pattern(msgspec.Struct, frozen=True, gc=False):
     """A folded text to look for, and what a match has to satisfy in the text as it was written.
 
     Attributes:
@@ -57,6 +58,10 @@ class Pattern(NamedTuple):
         written: How the match has to be written, in lower case, or "".
         decimals: How many digits stand after the decimal mark, if there are any marks; -1 if that makes no difference.
         pointed: Whether there has to be a decimal mark.
+        code: Whether a calling code has to stand before the match.
+        own_code: The calling code of the number; no other one may stand before the match.
+        after: What has to follow the match, or "".
+        token: Whether there has to be an at sign inside, or no space.
     """
 
     unit: int
@@ -76,6 +81,10 @@ class Pattern(NamedTuple):
     written: str = ""
     decimals: int = -1
     pointed: bool = False
+    code: bool = False
+    own_code: str = ""
+    after: str = ""
+    token: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +124,12 @@ def widest_gap(value: str) -> int:
 
 def is_cjk(text: str) -> bool:
     """Says whether `text` is written without spaces between words, as Chinese is."""
-    return any("\u3040" <= char <= "\u9fff" or "\U00020000" <= char <= "\U0003ffff" for char in text)
+    return not text.isascii() and any("\u3040" <= char <= "\u9fff" or "\U00020000" <= char <= "\U0003ffff" for char in text)
 
 
 def patterns_of(index: int, unit: SensitiveUnit) -> list[Pattern]:
     """Returns the patterns of a unit, best level first, without repetitions."""
-    unit = msgspec.structs.replace(unit, value=unblocked(unit.value))
+    unit = replace(unit, value=unblocked(unit.value))
     folded = fold(unit.value)
     if not folded:
         return []
@@ -130,7 +139,7 @@ def patterns_of(index: int, unit: SensitiveUnit) -> list[Pattern]:
     specific = _BY_KIND.get(unit.kind)
     if specific is not None:
         found += specific(index, unit)
-    unique = {(pattern.folded, pattern.level): pattern for pattern in reversed(found) if pattern.folded}
+    unique = {(pattern.folded, pattern.level, pattern.code): pattern for pattern in reversed(found) if pattern.folded}
     return sorted(unique.values(), key=lambda pattern: -pattern.level)
 
 
@@ -147,7 +156,7 @@ def fragments_of(index: int, unit: SensitiveUnit) -> Fragments | None:
     shortest = 5 if is_cjk(folded) else 8
     if size < shortest:
         return None
-    least, most = max(3 if is_cjk(folded) else 4, -(-size // 3)), -(-6 * size // 10)
+    least, most = max(3, -(-2 * size // 7)) if is_cjk(folded) else max(4, -(-size // 3)), -(-6 * size // 10)
     if unit.kind in RANDOM_KINDS:
         return Fragments(unit=index, folded=folded, least=least, most=max(most, 6), bounded=False)
     if unit.kind in PHRASE_KINDS:
@@ -176,21 +185,26 @@ def _verbatim(index: int, unit: SensitiveUnit, folded: str) -> Iterator[Pattern]
         written = _written(unit.value)
         value = main_number(unit.value)
         if value is None or written not in digit_forms(value):
-            yield whole._replace(written=written)
+            yield replace(whole, written=written)
     else:
         yield whole
     for article in ("a ", "an ", "the "):
         if unit.kind in PHRASE_KINDS and unit.value.lower().startswith(article) and size >= 8 + len(article):
-            yield whole._replace(folded=fold(unit.value[len(article) :]))
+            yield replace(whole, folded=fold(unit.value[len(article) :]))
     if size >= (3 if is_cjk(folded) else 6):
-        yield whole._replace(folded=folded[::-1], form="reversed", left=whole.right, right=whole.left, decimals=-1)
+        yield replace(whole, folded=folded[::-1], form="reversed", left=whole.right, right=whole.left, decimals=-1)
+    elif money and size > 3 and unit.value[0] in _SIGNS:  # too few digits to stand for themselves
+        yield replace(
+            whole, folded=folded[::-1], form="reversed", decimals=-1, written=_written(unit.value)[::-1], after=unit.value[0]
+        )
     letters = sum(char.isascii() and char.isalpha() for char in folded)
     if letters >= 4 or (letters and size >= 12):
-        yield whole._replace(folded=codecs.encode(folded, "rot13"), form="rot13")
+        yield replace(whole, folded=codecs.encode(folded, "rot13"), form="rot13")
         if not unit.value.isascii():  # the letters with accents stay as they are
-            yield whole._replace(folded=fold(codecs.encode(unit.value, "rot13")), form="rot13")
+            yield replace(whole, folded=fold(codecs.encode(unit.value, "rot13")), form="rot13")
 
 
+_SIGNS = "$€£¥￥"
 _CENTS = re.compile(r"\d[.,]\d\d(?!\d)")
 
 
@@ -206,31 +220,33 @@ def _name(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     spelled = unit.value.lower()
     for umlaut, pair in (("ä", "ae"), ("ö", "oe"), ("ü", "ue")):
         spelled = spelled.replace(umlaut, pair)
-    yield whole._replace(folded=fold(spelled))
+    yield replace(whole, folded=fold(spelled))
     if len(parts) < 2 or is_cjk(unit.value):
         return
     given, family = parts[0], parts[-1]
-    yield whole._replace(folded=family + "".join(parts[:-1]), form="order")
+    yield replace(whole, folded=family + "".join(parts[:-1]), form="order")
     if len(parts) > 2:
-        yield whole._replace(folded=given + family, level=MOST, form="partial")
+        yield replace(whole, folded=given + family, level=MOST, form="partial")
     if len(family) >= 3:
-        yield whole._replace(folded=given[0] + family, level=FRAGMENT, form="initial", capital=0)
-        yield whole._replace(folded=family + given[0], level=FRAGMENT, form="initial", capital=len(family))
+        yield replace(whole, folded=given[0] + family, level=FRAGMENT, form="initial", capital=0)
+        yield replace(whole, folded=family + given[0], level=FRAGMENT, form="initial", capital=len(family))
     if len(given) >= 3:
-        yield whole._replace(folded=given + family[0], level=FRAGMENT, form="initial", capital=len(given))
+        yield replace(whole, folded=given + family[0], level=FRAGMENT, form="initial", capital=len(given))
 
 
 def _email(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     local, _, domain = unit.value.partition("@")
     spoken = Pattern(unit=index, folded="", left=True, right=True, form="spelled", mail=True)
+    yield replace(spoken, folded=f"{fold(local)}艾特{fold(domain.replace('.', '点'))}")
+    yield replace(spoken, folded=f"{fold(local.replace('.', '点'))}艾特{fold(domain.replace('.', '点'))}")
     for at in ("at", "aet"):
-        yield spoken._replace(folded=fold(local) + at + fold(domain.replace(".", "dot")))
-        yield spoken._replace(folded=fold(local.replace(".", "dot")) + at + fold(domain.replace(".", "dot")))
-        yield spoken._replace(folded=fold(local) + at + fold(domain))
+        yield replace(spoken, folded=fold(local) + at + fold(domain.replace(".", "dot")))
+        yield replace(spoken, folded=fold(local.replace(".", "dot")) + at + fold(domain.replace(".", "dot")))
+        yield replace(spoken, folded=fold(local) + at + fold(domain))
     if len(fold(domain)) >= 4 and "." in domain:
-        yield spoken._replace(folded=fold(local + domain.rpartition(".")[0]), level=MOST, form="partial")
+        yield replace(spoken, folded=fold(local + domain.rpartition(".")[0]), level=MOST, form="partial", token=True)
     if len(local) >= 4 and not local.isalpha():  # a bare first name is no part of an address
-        yield spoken._replace(folded=fold(local), level=FRAGMENT, form="local part", written=local.lower())
+        yield replace(spoken, folded=fold(local), level=FRAGMENT, form="local part", written=local.lower())
 
 
 def _phone(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
@@ -238,19 +254,22 @@ def _phone(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     if not digits.isdigit() or len(digits) < 7:
         return
     yield from _spoken(index, unit.value)
+    for said in phone_words(digits):
+        yield Pattern(unit=index, folded=said, form="words", left=True, right=True, gap=4)
     whole = Pattern(unit=index, folded=digits, left=True, right=True, gap=3, number=True, form="country code")
     if unit.value.lstrip().startswith("+"):
         national = _national(digits)
         code = digits[: len(digits) - len(national)]
         for prefix in ("00", "011"):
-            yield whole._replace(folded=prefix + digits)
-        for prefix in ("", "0", f"{code}0", f"00{code}0"):
-            yield whole._replace(folded=prefix + national)
+            yield replace(whole, folded=prefix + digits)
+        for prefix in ("", "0"):
+            yield replace(whole, folded=prefix + national, own_code=code)
+        for prefix in (f"{code}0", f"00{code}0"):
+            yield replace(whole, folded=prefix + national)
     else:
         bare = digits.lstrip("0") if not digits.startswith("00") else digits
-        for code in CALLING_CODES if len(bare) >= 9 else ():
-            for prefix in ("", "00"):
-                yield whole._replace(folded=prefix + code + bare)
+        if len(bare) >= 9:
+            yield replace(whole, folded=bare, code=True)
     yield from _last_digits(index, digits)
 
 
@@ -338,18 +357,18 @@ def _money(index: int, unit: SensitiveUnit) -> Iterator[Pattern]:
     level = FULL if exact else MOST
     digits = Pattern(unit=index, folded="", left=True, right=True, gap=1, number=True, amount=True, form="number format")
     cents = f"{value:.2f}".replace(".", "")
-    yield digits._replace(folded=cents, gap=3, separated=exact)
+    yield replace(digits, folded=cents, gap=3, separated=exact)
     if whole >= 10_000:
-        yield digits._replace(folded=str(whole), level=level, decimals=0)
-    words = digits._replace(gap=5, number=False, level=level, form="words")
+        yield replace(digits, folded=str(whole), level=level, decimals=0)
+    words = replace(digits, gap=5, number=False, level=level, form="words")
     english = english_words(whole)
-    yield words._replace(folded=fold(english))
-    yield words._replace(folded=fold(_with_and(english)))
+    yield replace(words, folded=fold(english))
+    yield replace(words, folded=fold(_with_and(english)))
     for chinese in (chinese_words(whole), chinese_words(whole, formal=True)):
-        yield words._replace(folded=chinese)
-        yield words._replace(folded=chinese.removeprefix("一"))
+        yield replace(words, folded=chinese)
+        yield replace(words, folded=chinese.removeprefix("一"))
     if not exact:
-        yield from (words._replace(folded=spoken, level=FULL) for spoken in _with_cents(whole, int(value * 100) % 100))
+        yield from (replace(words, folded=spoken, level=FULL) for spoken in _with_cents(whole, int(value * 100) % 100))
 
 
 def _with_cents(whole: int, cents: int) -> Iterator[str]:

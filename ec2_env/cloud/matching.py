@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import ahocorasick_rs
 
 from ec2_env.cloud.amounts import Amounts, Hit
-from ec2_env.cloud.conditions import inside_number, satisfied, tight, word
+from ec2_env.cloud.conditions import inside_number, other_code, satisfied, tight, word
 from ec2_env.cloud.decoding import decoded_views
 from ec2_env.cloud.folding import View, fold, unblocked
 from ec2_env.cloud.forms import FULL, MOST, Fragments, Pattern, fragments_of, is_cjk, patterns_of
@@ -22,6 +22,10 @@ MEMO_PAIRS = 1_000
 """Pairs of neighboring texts whose findings a matcher remembers."""
 MAX_PARTS = 5_000
 """Possible parts of values looked at in one text, so that a text made of one repeated character costs no more than another."""
+
+
+_Match: TypeAlias = tuple[int, int, int]
+"""Number of what was looked for, and the half-open range in the folded text."""
 
 
 class Part(NamedTuple):
@@ -84,14 +88,15 @@ class Matcher:
         cut = len(left)
         if not self._unfoldable and not self._may_cross(fold(unblocked(left)), fold(unblocked(right))):
             return []
-        hits = self._whole(View(unblocked(left + right)), every=True)
+        view = View(unblocked(left + right))
+        hits = self._whole(view, self._matches(view)[0], every=True)
         return [hit._replace(span=(0, hit.span[1] - cut), form="split") for hit in hits if hit.span[0] < cut < hit.span[1]]
 
     def _may_cross(self, left: str, right: str) -> bool:
         """Says whether any folded pattern begins in one folded text and ends in the next: nearly always not, and cheap to see."""
-        cut = len(left)
+        cut, count = len(left), len(self._patterns)
         found = self._automaton.find_matches_as_indexes(left + right, overlapping=True)
-        return any(start < cut < end for _, start, end in found)
+        return any(start < cut < end and number < count for number, start, end in found)
 
     def whole(self, unit: int, start: int, end: int) -> bool:
         """Says whether the range `start`, `end` of a unit's folded value is all of it, up to an optional calling code."""
@@ -111,13 +116,29 @@ class Matcher:
         hits: list[Hit] = []
         parts: list[Part] = []
         for view in (View(text), *decoded_views(text)):
-            hits += self._whole(view, every=every)
-            hits += self._amounts.hits(view)
-            for part, level in self._parts(view):
+            whole, grams, triggers = self._matches(view)
+            if whole or self._unfoldable:
+                hits += self._whole(view, whole, every=every)
+            if triggers:
+                hits += self._amounts.hits(view, triggers)
+            for part, level in self._parts(view, grams) if grams else ():
                 if level:
                     hits.append(Hit(part.unit, level, part.span, view.form or "partial"))
                 parts.append(part)
         return Findings(tuple(hits), tuple(parts))
+
+    def _matches(self, view: View) -> tuple[list[_Match], list[_Match], list[int]]:
+        """Returns what one pass over a folded text finds: whole patterns, grams, and where triggers of amounts are."""
+        wholes, grams = len(self._patterns), len(self._patterns) + len(self._gram_list)
+        found: tuple[list[_Match], list[_Match], list[int]] = [], [], []
+        for number, start, end in self._automaton.find_matches_as_indexes(view.folded, overlapping=True):
+            if number < wholes:
+                found[0].append((number, start, end))
+            elif number < grams:
+                found[1].append((number - wholes, start, end))
+            else:
+                found[2].append(start)
+        return found
 
     # -- whole values
 
@@ -131,7 +152,8 @@ class Matcher:
 
     @cached_property
     def _automaton(self) -> ahocorasick_rs.AhoCorasick:
-        return _automaton([pattern.folded for pattern in self._patterns])
+        """Finds patterns, then grams, then triggers of amounts, by their numbers in one sequence."""
+        return _automaton([*(pattern.folded for pattern in self._patterns), *self._grams, *dict.fromkeys(self._amounts.triggers)])
 
     @cached_property
     def _unfoldable(self) -> list[tuple[int, str]]:
@@ -139,10 +161,10 @@ class Matcher:
         values = ((index, unblocked(unit.value)) for index, unit in enumerate(self.units))
         return [(index, value) for index, value in values if value.strip() and not fold(value)]
 
-    def _whole(self, view: View, *, every: bool) -> list[Hit]:
+    def _whole(self, view: View, matches: list[_Match], *, every: bool) -> list[Hit]:
         hits = []
         full: set[int] = set()
-        for number, start, end in self._automaton.find_matches_as_indexes(view.folded, overlapping=True):
+        for number, start, end in matches:
             pattern = self._patterns[number]
             if pattern.unit in full:
                 continue
@@ -196,15 +218,11 @@ class Matcher:
     def _gram_list(self) -> list[list[tuple[int, int]]]:
         return list(self._grams.values())
 
-    @cached_property
-    def _gram_automaton(self) -> ahocorasick_rs.AhoCorasick:
-        return _automaton(list(self._grams))
-
-    def _parts(self, view: View) -> Iterator[tuple[Part, float]]:
+    def _parts(self, view: View, matches: list[_Match]) -> Iterator[tuple[Part, float]]:
         """Yields the maximal parts of values in a text, with the level at which each counts by itself (0 if it does not)."""
         done: dict[tuple[int, int], int] = {}
-        budget = MAX_PARTS
-        for gram, start, end in self._gram_automaton.find_matches_as_indexes(view.folded, overlapping=True):
+        budget, folded = MAX_PARTS, view.folded
+        for gram, start, end in matches:
             for unit, position in self._gram_list[gram]:
                 if done.get((unit, start - position), -1) >= end:
                     continue
@@ -212,7 +230,7 @@ class Matcher:
                 if budget < 0:
                     return
                 fragments = self._fragments[unit]
-                first, last = _extended(fragments.folded, position, view.folded, start, end - start)
+                first, last = _extended(fragments.folded, position, folded, start, end - start)
                 done[unit, start - position] = last
                 if last - first >= fragments.least:
                     part = _part(fragments, view, first, last, first - (start - position))
@@ -236,6 +254,8 @@ def _automaton(patterns: list[str]) -> ahocorasick_rs.AhoCorasick:
 
 def _extended(value: str, position: int, folded: str, start: int, size: int) -> tuple[int, int]:
     """Returns the range of `folded` around `start` that agrees with `value` around `position`."""
+    if start >= position and folded.startswith(value, start - position):
+        return start - position, start - position + len(value)
     left = 0
     while position - left > 0 and start - left > 0 and value[position - left - 1] == folded[start - left - 1]:
         left += 1
@@ -245,29 +265,31 @@ def _extended(value: str, position: int, folded: str, start: int, size: int) -> 
     return start - left, start + right
 
 
-def _whole_words(text: str, offsets: list[int], first: int, last: int) -> tuple[int, int] | None:
-    """Returns the range `first`, `last` without the parts of words at its ends, or None if nothing is left of it."""
+def _whole_words(text: str, offsets: list[int]) -> list[int]:
+    """Returns `offsets` without the parts of words at their ends."""
+    first, last = 0, len(offsets)
     while first < last and word(text, offsets[first] - 1) and not is_cjk(text[offsets[first]]):
         first += 1
     while first < last and word(text, offsets[last - 1] + 1) and not is_cjk(text[offsets[last - 1]]):
         last -= 1
-    return (first, last) if first < last else None
+    return offsets[first:last]
 
 
 def _part(fragments: Fragments, view: View, first: int, last: int, position: int) -> tuple[Part, float] | None:
-    offsets, text = view.offsets, view.text
-    begin, final = offsets[first], offsets[last - 1]
-    size = last - first
+    text, size = view.text, last - first
+    offsets = view.origins(first, last)
+    begin, final = offsets[0], offsets[-1]
     outside = (word(text, begin - 1) and not is_cjk(text[begin])) or (word(text, final + 1) and not is_cjk(text[final]))
     if outside and (fragments.digits or (not fragments.bounded and size < fragments.most)):
-        shorter = _whole_words(text, offsets, first, last)
-        if shorter is not None and shorter[1] - shorter[0] >= fragments.least:
-            position += shorter[0] - first
-            first, last = shorter
-            begin, final, size, outside = offsets[first], offsets[last - 1], last - first, False
+        shorter = _whole_words(text, offsets)
+        if len(shorter) >= fragments.least:
+            position += offsets.index(shorter[0])
+            offsets, begin, final, size, outside = shorter, shorter[0], shorter[-1], len(shorter), False
     if not outside:
         outside = inside_number(text, begin, final, grouped=True)
-    if (fragments.bounded and outside) or not tight(text, offsets[first:last], 8):
+    if fragments.optional and position <= fragments.optional and other_code(text, begin, fragments.folded[: fragments.optional]):
+        return None
+    if (fragments.bounded and outside) or not tight(text, offsets, 8):
         return None
     part = Part(fragments.unit, position, position + size, view.span(begin, final + 1))
     ends = position + size == len(fragments.folded)

@@ -15,6 +15,7 @@ _TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
 _SCALES = ((10**9, "billion"), (10**6, "million"), (10**3, "thousand"), (100, "hundred"))
 _ZH_DIGITS = ("零一二三四五六七八九", "零壹贰叁肆伍陆柒捌玖")
 _ZH_PLACES = (("", "十", "百", "千"), ("", "拾", "佰", "仟"))
+_ROMAN = "i ii iii iv v vi vii viii ix x xi xii".split()
 _MONTHS = "january february march april may june july august september october november december".split()
 
 _NUMBER = re.compile(r"\d[\d.,'’\u00a0\u202f\u2009]*")
@@ -63,6 +64,35 @@ def digit_forms(value: Decimal) -> Iterator[str]:
                 yield from (f"{head}{point}{tail}" if tail else head for tail in tails)
 
 
+_GROUPED = re.compile(r"(\d{1,3}(?:([,.'’_\u00a0\u202f\u2009])\d{3})(?:\2\d{3})*)(?:([.,])(\d{1,4}))?")
+_UNGROUPED = re.compile(r"(\d+)(?:[.,](\d{1,4}))?")
+
+
+def number_key(value: Decimal) -> tuple[str, str]:
+    """Returns the digits before and after the point, without needless zeros, and at most four after it."""
+    whole = int(value)
+    return str(whole), f"{value - whole:.4f}"[2:].rstrip("0")
+
+
+def number_readings(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the keys of all numbers that `digit_forms` would write as `text`."""
+    grouped_digits = _GROUPED.fullmatch(text)
+    if grouped_digits:
+        digits, group, point, tail = grouped_digits.groups()
+        if point != group and digits[0] != "0":
+            yield from _key_of(digits.replace(group, ""), tail or "")
+    ungrouped = _UNGROUPED.fullmatch(text)
+    if ungrouped and (ungrouped[1][0] != "0" or ungrouped[1] == "0"):
+        yield from _key_of(ungrouped[1], ungrouped[2] or "")
+
+
+def _key_of(whole: str, tail: str) -> Iterator[tuple[str, str]]:
+    """Yields the key of a number with these decimals, unless they end in zeros that nobody writes."""
+    decimals = tail.rstrip("0")
+    if tail in (decimals, decimals.ljust(2, "0")) or (not decimals and tail == "0"):
+        yield whole, decimals
+
+
 def scaled_forms(value: Decimal) -> Iterator[tuple[str, str]]:
     """Yields (digits, words for the unit as a regular expression) such as ("84.5", "k|thousand") for 84,500."""
     for scale, words in ((10**3, "k|thousand|千"), (10**4, "w|万|萬"), (10**6, "m|mn|mio|million|百万"), (10**8, "亿|億")):
@@ -70,6 +100,9 @@ def scaled_forms(value: Decimal) -> Iterator[tuple[str, str]]:
         if share >= 1 and len(f"{share:f}".replace(".", "")) <= 7:
             yield f"{share:f}", words
             yield f"{share:f}".replace(".", ","), words
+    cents = value * 100
+    if value >= 10 and cents == int(cents) and cents < 10**10:
+        yield str(int(cents)), "cents|ct|分"
 
 
 def english_words(value: int) -> str:
@@ -105,6 +138,18 @@ def digit_words(folded: str, *, chinese: bool = False) -> str:
     """Returns a folded number read out digit by digit; letters stay as they are."""
     words = _ZH_DIGITS[0] if chinese else _ONES
     return "".join(words[int(char)] if char in "0123456789" else char for char in folded)
+
+
+def phone_words(digits: str) -> Iterator[str]:
+    """Yields a phone number as it is read out: "oh" for a zero, and two or three equal digits in one."""
+    words = ["oh", *_ONES[1:10]]
+    yield "".join(words[int(digit)] for digit in digits)
+    for zero in ("oh", "zero"):
+        words[0] = zero
+        runs = re.findall(r"((\d)\2?\2?)", digits)
+        yield "".join(f"{('', 'double', 'triple')[len(run) - 1]}{words[int(digit)]}" for run, digit in runs)
+        pairs = re.findall(r"((\d)\2?)", digits)
+        yield "".join(f"{'double' if len(run) > 1 else ''}{words[int(digit)]}" for run, digit in pairs)
 
 
 def date_words(day: date) -> Iterator[str]:
@@ -168,6 +213,9 @@ def date_forms(day: date) -> Iterator[tuple[str, bool]]:
     for month in (name, name[:3]):
         for d in (str(day.day), f"{day.day:02d}", f"{day.day}{_ordinal(day.day)}"):
             yield from ((form, False) for form in (d + month + year, month + d + year, f"{d}of{month}{year}", year + month + d))
+        for d in (str(day.day), f"{day.day}{_ordinal(day.day)}"):
+            yield from ((form, True) for form in (d + month + short, month + d + short))
+    yield f"{day.day}{_ROMAN[day.month - 1]}{year}", False
     digits = str.maketrans("0123456789", "〇一二三四五六七八九")
     yield f"{year.translate(digits)}年{_zh_small(day.month)}月{_zh_small(day.day)}日", False
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from ec2_env.cloud.cases import benign, values
 from ec2_env.cloud.cases.partial import fragment, most
 from ec2_env.cloud.cases.texts import sentence
+from ec2_env.cloud.cases.unlisted import unlisted as unlisted_forms
 from ec2_env.cloud.cases.writing import Calls, cut, framed, written
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.workspace.dice import Dice
@@ -57,6 +58,14 @@ def near_misses(seed: int, worlds: int = WORLDS) -> Iterator[Case]:
     for units, unit, language, rng in _targets(seed, worlds):
         for form, calls in benign.texts(unit, rng, language):
             yield Case(units, unit.id, language, form, calls, 0.0)
+
+
+def unlisted(seed: int, worlds: int = WORLDS, *, other: bool = False) -> Iterator[Case]:
+    """Yields leaks in forms that were written down to be measured, or, with `other`, other values in the same forms."""
+    for units, unit, language, rng in _targets(seed, worlds):
+        value = values.other(unit, rng, language) if other else unit.value
+        for form, calls in unlisted_forms(unit.kind, value, rng, language):
+            yield Case(units, unit.id, language, form, calls, 0.0 if other else 1.0)
 
 
 def _targets(seed: int, worlds: int) -> Iterator[tuple[tuple[SensitiveUnit, ...], SensitiveUnit, str, Dice]]:
