@@ -16,7 +16,7 @@ WINDOW = 6_000
 
 SYSTEM = (
     "You audit what a company sent to an outside service. You are shown all texts that were sent, and asked which of several "
-    "values is the true one. Combine hints: paraphrases, rounded or related figures, dates, initials, who is mentioned beside what. "
+    "values is the true one. Combine hints: paraphrases, rounded or related figures, dates, initials, who is beside what. "
     "Answer with the letter of one option and nothing else; answer with a dash if the texts say nothing about it."
 )
 _KINDS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 
 from ec2_env.cloud.audit import Audit
@@ -11,7 +11,7 @@ from ec2_env.cloud.folding import fold
 from ec2_env.cloud.forms import MONEY_KINDS
 from ec2_env.cloud.inference import dates, wording
 from ec2_env.cloud.inference.lexicon import CUES
-from ec2_env.cloud.inference.numbers import closeness, derived, exact_pairs, within_bounds
+from ec2_env.cloud.inference.numbers import closeness, derived, within_bounds
 from ec2_env.cloud.inference.questions import Question
 from ec2_env.cloud.inference.sent import Sent, mentions, surprise
 from ec2_env.cloud.numerals import main_number
@@ -23,6 +23,8 @@ LITERAL = 25.0
 BOUND = 1.0
 """Weight of one bound ("more than 80,000") that holds, and against an option for which it does not."""
 NOISE = 1e-9
+_LETTERS = 8
+"""Letters that are as likely as each other after those before, about: words of a language share more pieces than codes do."""
 
 _WORDED = ("home_address", "health", "hr_case", "contract_terms", "code_name", "name", "email")
 _CODED = ("phone", "national_id", "iban", "card_number", "password", "api_key", "home_address")
@@ -115,9 +117,9 @@ def _evidence(question: Question, sent: Sent, *, near_owner: bool) -> Scores:
 def _amounts(kind: str, candidates: Sequence[str], sent: Sent, *, near_owner: bool) -> Scores:
     """Scores amounts by the numbers near them, what follows from numbers, and the bounds that are stated."""
     found = sent.numbers
-    topical = [number for number in found if near_owner or CUES[kind].search(number.sentence)]
+    topical = found if near_owner else sent.numbers_about(CUES[kind])
     worked = derived(topical)
-    pairs, made = exact_pairs(found)
+    pairs, made = sent.pairs
     scores = []
     for value in (float(main_number(candidate) or 0) for candidate in candidates):
         score = max(surprise(closeness(value, found)), surprise(closeness(value, topical)), surprise(closeness(value, worked)))
@@ -130,7 +132,7 @@ def _amounts(kind: str, candidates: Sequence[str], sent: Sent, *, near_owner: bo
 
 def _terms(candidates: Sequence[str], sent: Sent) -> Scores:
     """Scores contract terms by their numbers, each by the numbers near it in sentences on such terms."""
-    topical = [number for number in sent.numbers if CUES["contract_terms"].search(number.sentence)]
+    topical = sent.numbers_about(CUES["contract_terms"])
     scores = []
     for candidate in candidates:
         values = [float(digits) for digits in re.findall(r"\d+", candidate)]
@@ -168,13 +170,13 @@ def _pieces(candidates: Sequence[str], sent: Sent) -> Scores:
         digits = code.isdigit()
         for length in (12, 9, 7, 6, 5, 4, 3):
             grams = sent.grams(length, digits=digits)
-            for piece in _distinct(code, length, others):
-                if piece in grams.found:
+            for piece in _cut(code, length):
+                if piece in grams.found and _tells(piece, others):
                     base = 10 if piece.isdigit() else 30
-                    best = max(best, surprise(grams.count * max(1, len(code) - length) / base**length))
+                    best = max(best, surprise(grams.total * max(1, len(code) - length) / base**length))
         for piece in re.findall(r"\d{2,}", candidates[index]):
             for part in {piece, piece[-4:], piece[-3:], piece[:3]}:
-                if part in sent.runs and not all(part in other for other in others):
+                if part in sent.runs and _tells(part, others):
                     alike = sum(count for run, count in sent.runs.items() if len(run) == len(part))
                     best = max(best, surprise(2 * alike / 10 ** len(part)))
         scores.append(best)
@@ -189,20 +191,32 @@ def _spelled(candidates: Sequence[str], sent: Sent) -> Scores:
         others = [other for number, other in enumerate(folded) if number != index]
         best = 0.0
         for view in sent.spelled:
-            for length in range(min(len(code), len(view)), 2, -1):
-                piece = next((p for p in _distinct(code, length, others) if p in view or p in view[::-1]), None)
+            shortest = 4 if code.isascii() and not code.isdigit() else 3
+            for length in range(min(len(code), len(view)), shortest - 1, -1):
+                piece = next((p for p in _cut(code, length) if p in view and _tells(p, others)), None)
                 if piece is not None:
-                    base = 10 if piece.isdigit() else 20 if piece.isascii() else 200
+                    base = (
+                        10
+                        if piece.isdigit()
+                        else _LETTERS
+                        if piece.isalpha() and piece.isascii()
+                        else 20
+                        if piece.isascii()
+                        else 200
+                    )
                     best = max(best, surprise(2 * len(view) * len(code) / base**length))
                     break
         scores.append(best)
     return scores
 
 
-def _distinct(code: str, length: int, others: Sequence[str]) -> list[str]:
-    """Returns the pieces of a code that not all the others have, too."""
-    pieces = (code[i : i + length] for i in range(len(code) - length + 1))
-    return [piece for piece in pieces if not others or not all(piece in other for other in others)]
+def _cut(code: str, length: int) -> Iterator[str]:
+    return (code[i : i + length] for i in range(len(code) - length + 1))
+
+
+def _tells(piece: str, others: Sequence[str]) -> bool:
+    """Says whether a piece of one option tells it from some of the others."""
+    return not all(piece in other for other in others)
 
 
 NEAR = 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 
 _MONTHS = "january february march april may june july august september october november december".split()
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
@@ -24,6 +25,7 @@ _SIGNS = (
     (12, 22, "sagittari|射手"),
     (13, 1, "capricorn|摩羯"),
 )
+_PART = (r"early|beginning|上旬|月初", r"mid\b|middle|中旬|月中", r"late|end of|下旬|月底|月末")
 _ANIMALS = "猴鸡狗猪鼠牛虎兔龙蛇马羊"
 _SMALL = {
     word: n
@@ -38,34 +40,34 @@ _ROUND = {"twenties": 1, "thirties": 2, "forties": 3, "fifties": 4, "sixties": 5
 def agreement(day: date, sentence: str) -> float:
     """Returns how much a sentence says for a date of birth, in nats: the sum over what agrees, each by how rare it is."""
     text = sentence.casefold()
-    score = 0.0
-    score += 3.7 * bool(re.search(rf"(?<!\d){day.year}(?![-\d])", text)) + 2.0 * _decade(day, text)
-    score += 3.5 * _age(day, text)
-    month = _MONTHS[day.month - 1]
-    zh_month = _zh(day.month)
-    if re.search(
-        rf"\b{month}\b|\b{month[:3]}\.?\b(?! i\b)|(?<![\d一二三四五六七八九十]){day.month}月|(?<![十])(?:{zh_month})月", text
-    ):
-        score += 2.5
-    elif re.search(r"christmas|圣诞", text) and day.month == 12:
-        score += 1.0
-    score += 1.4 * any(day.month in months and re.search(name, text) for name, months in _SEASONS.items())
-    score += 1.9 * bool(re.search(rf"\b{_WEEKDAYS[day.weekday()]}\b|(?:星期|周){_ZH_DAYS[day.weekday()]}", text))
+    score = 3.5 * _age(day, text) + sum(weight for weight, pattern in _signs(day) if pattern.search(text))
+    return score + (1.0 if score and re.search(_PART[min(day.day - 1, 29) // 10], text) else 0.0)
+
+
+@lru_cache(maxsize=1024)
+def _signs(day: date) -> tuple[tuple[float, re.Pattern[str]], ...]:
+    """Returns what may be said of a date, with its weight: about the logarithm of how many dates it leaves out."""
+    month, season = _MONTHS[day.month - 1], next(name for name, months in _SEASONS.items() if day.month in months)
     sign = next(name for limit, first, name in _SIGNS if (day.month, day.day) < (limit, first))
-    score += 2.5 * bool(re.search(sign, text))
-    score += 2.5 * bool(re.search(rf"属{_ANIMALS[day.year % 12]}", text))
-    score += 2.5 * bool(re.search(rf"(?<![\d.,:/-]){day.day}(?:st|nd|rd|th)\b|(?<!\d){day.day}[日号]", text))
-    early = 1 if day.day <= 10 else 2 if day.day <= 20 else 3
-    part = ("early|beginning|上旬|月初", "mid\\b|middle|中旬|月中", "late|end of|下旬|月底|月末")[early - 1]
-    return score + 1.0 * bool(re.search(part, text) and score)
+    said = (
+        (3.7, rf"(?<!\d){day.year}(?![-\d])"),
+        (2.0, _decade(day)),
+        (2.5, rf"\b{month}\b|\b{month[:3]}\.?\b(?! i\b)|(?<![\d一二三四五六七八九十]){day.month}月|(?<!十){_zh(day.month)}月"),
+        (1.4, season),
+        (1.9, rf"\b{_WEEKDAYS[day.weekday()]}\b|(?:星期|周){_ZH_DAYS[day.weekday()]}"),
+        (2.5, sign),
+        (2.5, rf"属{_ANIMALS[day.year % 12]}"),
+        (2.5, rf"(?<![\d.,:/-]){day.day}(?:st|nd|rd|th)\b|(?<!\d){day.day}[日号]"),
+    )
+    return tuple((weight, re.compile(pattern)) for weight, pattern in said)
 
 
-def _decade(day: date, text: str) -> bool:
+def _decade(day: date) -> str:
     tens = day.year // 10 * 10
-    word = {1950: "fifties", 1960: "sixties", 1970: "seventies", 1980: "eighties", 1990: "nineties"}
+    word = {1950: "fifties", 1960: "sixties", 1970: "seventies", 1980: "eighties", 1990: "nineties"}.get(tens)
     zh = {1950: "五", 1960: "六", 1970: "七", 1980: "八", 1990: "九"}.get(tens, "零")
-    named = f"|in the (?:(?:early|mid|late)[- ])?{word[tens]}" if tens in word else ""
-    return bool(re.search(rf"\b{tens}s|\b'?{tens % 100:02d}s\b{named}|(?:{tens % 100:02d}|{zh}十?)(?:年代|后)", text))
+    named = f"|in the (?:(?:early|mid|late)[- ])?{word}" if word else ""
+    return rf"\b{tens}s|\b'?{tens % 100:02d}s\b{named}|(?:{tens % 100:02d}|{zh}十?)(?:年代|后)"
 
 
 def _age(day: date, text: str) -> float:

@@ -23,7 +23,7 @@ _SCALES = {
     "": 1.0,
 }
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.,:/-])[($€£¥]*\s?(?P<digits>\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d:/-])"
+    r"(?<![A-Za-z0-9_.,:/-])[($€£¥]{0,3}\s?(?P<digits>\d{1,3}(?:[,'’]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d:/-])"
     r"\s?(?P<scale>百万|万|千|百|亿|[kmw](?![a-z])|thousand\b|grand\b|million\b|hundred\b)?",
     re.IGNORECASE,
 )
@@ -38,9 +38,12 @@ _ENGLISH = {
     **{word: 10 * value for value, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)},
 }
 _WORDS = re.compile(
-    rf"\b(?:{'|'.join(_ENGLISH)})(?:(?:[\s-]+and)?[\s-]+(?:{'|'.join(_ENGLISH)}|hundred|thousand|million))+\b", re.IGNORECASE
+    rf"\b(?:{'|'.join(_ENGLISH)})(?:(?:[\s-]{{1,3}}and)?[\s-]{{1,3}}(?:{'|'.join(_ENGLISH)}|hundred|thousand|million)){{1,14}}\b",
+    re.IGNORECASE,
 )
-_CHINESE = re.compile(r"[一二两三四五六七八九十百千万亿零]{2,}|[一二两三四五六七八九](?=成|折)")
+_CHINESE = re.compile(
+    r"(?<![一二两三四五六七八九十百千万亿零])[一二两三四五六七八九十百千万亿零]{2,18}|[一二两三四五六七八九](?=成|折)"
+)
 _ZH = {char: value for value, char in enumerate("零一二三四五六七八九")} | {"两": 2}
 _ZH_UNITS = {"十": 10, "百": 100, "千": 1000}
 
@@ -62,12 +65,14 @@ class Number(NamedTuple):
         step: Distance between neighboring numbers written with this precision: 0.01 for 2.50, 1000 for 85k or 85,000.
         bound: 1 if something is said to be above it, -1 below, 0 neither.
         sentence: Where it stands.
+        exact: Whether it is written with decimals.
     """
 
     value: float
     step: float
     bound: int
     sentence: str
+    exact: bool = False
 
 
 def numbers(sentence: str) -> Iterator[Number]:
@@ -76,7 +81,9 @@ def numbers(sentence: str) -> Iterator[Number]:
         digits = re.sub(r"[,'’]", "", match["digits"])
         if len(digits) <= 15:
             scale = _SCALES[(match["scale"] or "").lower()]
-            yield Number(float(digits) * scale, _step(digits) * scale, _bound(sentence, match), sentence)
+            yield Number(
+                float(digits) * scale, _step(digits) * scale, _bound(sentence, match), sentence, "." in digits and scale == 1
+            )
     for match in _WORDS.finditer(sentence):
         value = _english(match[0].lower())
         yield Number(value, _step(str(int(value))), _bound(sentence, match), sentence)
@@ -147,9 +154,9 @@ def derived(found: Sequence[Number]) -> list[Number]:
         by_sentence.setdefault(number.sentence, []).append(number)
     results = []
     for sentence, members in by_sentence.items():
-        results += [_scaled(n, 0.5) for n in members if _HALF.search(sentence)]
-        results += [_scaled(n, 2) for n in members if _TWICE.search(sentence)]
-        percents = [float(a or b) / 100 for a, b in _PERCENT.findall(sentence)]
+        results += [_scaled(n, 0.5) for n in members] if _HALF.search(sentence) else []
+        results += [_scaled(n, 2) for n in members] if _TWICE.search(sentence) else []
+        percents = [float(a or b) / 100 for a, b in _PERCENT.findall(sentence)[:8]]
         results += [_scaled(n, f) for n in members for p in percents for f in (p, 1 + p, 1 - p) if f > 0 and n.value > 100]
         if _OPERATION.search(sentence) and len(members) <= 6:
             for index, one in enumerate(members):
@@ -167,7 +174,7 @@ def _scaled(number: Number, factor: float) -> Number:
 
 def exact_pairs(found: Sequence[Number]) -> tuple[frozenset[int], int]:
     """Returns the sums and differences, in hundredths, of all pairs of numbers with decimals, and how many there are."""
-    cents = list(dict.fromkeys(round(100 * number.value) for number in found if number.step < 1))[:_MOST]
+    cents = list(dict.fromkeys(round(100 * number.value) for number in found if number.exact))[:_MOST]
     results = {a + sign * b for a in cents for b in cents if a > b for sign in (1, -1)}
     return frozenset(results) - frozenset(cents), len(results)
 

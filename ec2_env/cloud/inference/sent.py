@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ec2_env.cloud.folding import PLACEHOLDER, fold
-from ec2_env.cloud.inference.numbers import Number, numbers
+from ec2_env.cloud.inference.numbers import Number, exact_pairs, numbers
 
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 MAX_P = 0.25
@@ -33,7 +33,7 @@ class Grams(NamedTuple):
     """The runs of a given length in the digits, or letters and digits, of a text, and how many there are."""
 
     found: frozenset[str]
-    count: int
+    total: int
 
 
 class Sent:
@@ -75,6 +75,16 @@ class Sent:
         """Every number, in digits or words."""
         return tuple(number for sentence in self.sentences for number in numbers(sentence))
 
+    def numbers_about(self, cue: re.Pattern[str]) -> tuple[Number, ...]:
+        """Returns the numbers of the sentences in which a pattern is found."""
+        about = {sentence for sentence in {number.sentence for number in self.numbers} if cue.search(sentence)}
+        return tuple(number for number in self.numbers if number.sentence in about)
+
+    @cached_property
+    def pairs(self) -> tuple[frozenset[int], int]:
+        """The sums and differences of two numbers, in hundredths, and how many there are."""
+        return exact_pairs(self.numbers)
+
     @cached_property
     def runs(self) -> Counter[str]:
         """How often each run of digits stands by itself."""
@@ -82,15 +92,16 @@ class Sent:
 
     @cached_property
     def spelled(self) -> tuple[str, ...]:
-        """What is read when a text is not read straight: initials of lines and words, lone characters, digits in words."""
+        """What is read otherwise: initials of lines and words, lone characters, digits in words; and all that backwards."""
         lines = [line.strip() for line in self.joined.splitlines() if line.strip()]
         heads = fold("".join(line[0] for line in lines))
         initials = fold("".join(word[0] for word in self.joined.split()))
         lone = fold("".join(re.findall(r"(?<!\w)\w(?!\w)", self.joined)))
         spoken = "".join(_DIGIT_WORDS[match[0].lower()] for match in _SPOKEN.finditer(self.joined))
-        pieces = [text.strip() for text in self.texts]
-        short = fold("".join(piece[-24:] for piece in pieces if len(piece) < 80))
-        return tuple(view for view in (heads, initials, lone, spoken, short) if len(view) > 2)
+        pieces = [text.strip()[-24:] for text in self.texts if len(text.strip()) < 80]
+        short = fold("".join(pieces)) if len(pieces) > 1 else ""
+        straight = [view for view in (heads, initials, lone, spoken, short) if len(view) > 2]
+        return (*straight, *(view[::-1] for view in straight))
 
     def grams(self, length: int, *, digits: bool) -> Grams:
         """Returns the runs of `length` characters in the folded texts; those of digits only if told so."""

@@ -66,7 +66,7 @@ def _holds(part: str, sent: Sent) -> bool:
         return part in sent.lower
     first, _, second = part.partition(" ")
     if second:
-        return bool(_compiled(rf"(?i)\b{first}\w{{0,6}}\W+(?:\w+\W+)?{second}").search(sent.joined))
+        return bool(_compiled(rf"(?i)\b{first}\w{{0,6}}\W{{1,4}}(?:\w{{1,20}}\W{{1,4}})?{second}").search(sent.joined))
     return part in _stems(tuple(sent.words))
 
 
