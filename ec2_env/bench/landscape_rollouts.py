@@ -8,7 +8,7 @@ lucks that fit what the edge model shows, so looking ahead does not see what wil
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,11 +80,14 @@ class Race:
         first: Lucks under which every decision is tried with every continuation.
         more: Further lucks for the pairs of decision and continuation that stay in the race.
         kept: How many such pairs stay.
+        doubt: Lucks that are added in thought, under which the decision makes no difference to completion. Costs and exposure of a
+            rollout are nearly certain, completion is mostly luck: without doubt, few rollouts find help where there is none.
     """
 
     first: int = 2
     more: int = 4
     kept: int = 4
+    doubt: int = 3
 
     def decide(self, env: DecisionEnv, matrix: NDArray[np.float64]) -> list[int]:
         """Returns the decision of highest estimated return for each weights.
@@ -101,12 +104,27 @@ class Race:
         completed = {n: sum(one[0] for one in rows) for n, rows in found.items()}
         if completed[0] >= max(completed.values()):
             return [int(Decision.EDGE)] * matrix.shape[1]
-        means = np.array([np.mean(found[n], axis=0) for n in range(len(pairs))]) @ matrix
-        ahead = sorted({int(n) for column in means.T for n in np.argsort(-column, kind="stable")[: self.kept]})
+        values = self._values(found) @ matrix
+        staying = {int(n) for column in values.T for n in np.argsort(-column, kind="stable")[: self.kept]}
+        ahead = sorted(staying | {n % len(CONTINUATIONS) for n in staying})
         for n in ahead:
             found[n] += [outcome(env, *pairs[n], luck) for luck in lucks[self.first :]]
-        values = np.array([np.mean(found[n], axis=0) for n in ahead]) @ matrix
+        values = self._values({n: found[n] for n in ahead}) @ matrix
         return [int(pairs[ahead[int(best)]][0]) for best in values.argmax(axis=0)]
+
+    def _values(self, found: Mapping[int, Sequence[tuple[float, float, float]]]) -> NDArray[np.float64]:
+        """Returns the expected completion, cost and exposure of each pair, shape (pairs, 3).
+
+        Args:
+            found: Outcomes by number of the pair. That of the edge with the same continuation, `number % len(CONTINUATIONS)`, is
+                among them and has as many.
+        """
+        means = {n: np.mean(rows, axis=0) for n, rows in found.items()}
+        rows = []
+        for n, mean in means.items():
+            without, draws = float(means[n % len(CONTINUATIONS)][0]), len(found[n])
+            rows.append((without + (mean[0] - without) * draws / (draws + self.doubt), mean[1], mean[2]))
+        return np.array(rows)
 
 
 def play_oracle(
