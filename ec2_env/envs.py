@@ -35,8 +35,9 @@ class WorkspaceEnv(EpisodeEnv[Any]):
     malformed, unknown or refused never raise: the observation says what was wrong, and the step counts.
 
     ## Observation
-    `Dict(instruction=text, result=text, date=text, steps_left=Box(), budget_left=Box(), cloud_calls=Box())`. `result` is what the
-    last call returned, as JSON. `budget_left` is the unspent share of `max_cloud_usd`, 1 without a cap.
+    `Dict(instruction=text, result=text, date=text, steps_left=Box(), budget_left=Box(), exposure_left=Box(), cloud_calls=Box())`.
+    `result` is what the last call returned, as JSON. `budget_left` is the unspent share of the cap on the cloud bill,
+    `exposure_left` the unused share of `max_exposure`; 1 without a cap.
 
     ## Reward
     weights.task * completion at the end, less weights.cost * (US dollars spent / price of doing the task cloud-only), less
@@ -61,6 +62,7 @@ class WorkspaceEnv(EpisodeEnv[Any]):
                 "date": UnicodeText(40),
                 "steps_left": spaces.Box(0, 10_000, (), np.float32),
                 "budget_left": spaces.Box(0, 1, (), np.float32),
+                "exposure_left": spaces.Box(0, 1, (), np.float32),
                 "cloud_calls": spaces.Box(0, 10_000, (), np.float32),
             }
         )
@@ -102,14 +104,13 @@ class WorkspaceEnv(EpisodeEnv[Any]):
 
     def _observation(self, result: str) -> Observation:
         session = self._running()
-        cap = self.settings.max_usd
-        left = 1.0 if cap is None else max(0.0, 1 - float(session.meter.cloud_usd) / cap) if cap else 0.0
         return {
             "instruction": session.episode.instruction,
             "result": result,
             "date": session.workspace.now.isoformat(" ", "minutes"),
             "steps_left": np.array(session.max_steps - session.step, np.float32),
-            "budget_left": np.array(left, np.float32),
+            "budget_left": np.array(seen.budget_left(session), np.float32),
+            "exposure_left": np.array(seen.exposure_left(session), np.float32),
             "cloud_calls": np.array(session.meter.cloud_calls, np.float32),
         }
 

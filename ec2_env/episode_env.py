@@ -41,9 +41,11 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         cloud: Specification of the cloud model.
         cloud_settings: Budgets, outages and redaction, see `ec2_env.cloud.gateway.CloudSettings`.
         max_cloud_usd: Hard cap on the cloud bill of an episode in US dollars.
+        max_cost: The same in units of what doing the task cloud-only costs, as the reward counts it; the lower of the two holds.
         max_exposure: Hard cap on the weighted share of the episode's sensitive units that may reach the cloud, 0 to 1.
         reward: "scalar"; "vector" for (task, -cost, -exposure) with a `reward_space`; or "constraint": the reward is the
-            completion alone, and `info` has the step's `costs` and the `limits` of the episode.
+            completion alone, and `info` has the step's `costs` and the `limits` of the episode. The registered ids that end in
+            "Budget" stand for it, with caps (`ec2_env.registration.BUDGET`).
         weights: Weights of the scalar reward, see `ec2_env.reward.RewardWeights`.
         max_episode_steps: Steps after which an episode is truncated; the task's own limit if None.
         fault_rate: Chance that a tool call fails as services do, rate-limited or timed out, 0 to below 1.
@@ -69,6 +71,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         cloud: str | Model = "sim:gpt-5.4",
         cloud_settings: Mapping[str, Any] | CloudSettings | None = None,
         max_cloud_usd: float | None = None,
+        max_cost: float | None = None,
         max_exposure: float | None = None,
         reward: str = "scalar",
         weights: Mapping[str, float] | RewardWeights | None = None,
@@ -90,6 +93,11 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         self.split, self.language, self.reward_form, self.render_mode = split, language, reward, render_mode
         self.cloud = load_model(cloud) if isinstance(cloud, str) else cloud
         self.settings = make_settings(cloud_settings, max_cloud_usd, max_exposure)
+        if max_cost is not None and (
+            isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or not 0 <= max_cost < 1e6
+        ):
+            raise ConfigurationError(f"max_cost is {max_cost!r}, expected a number of at least 0, or None for no cap")
+        self.max_cost = max_cost
         self.weights = weights if isinstance(weights, RewardWeights) else reward_weights(weights or {})
         self.max_episode_steps, self.fault_rate = max_episode_steps, fault_rate
         if reward == "vector":
@@ -138,18 +146,25 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         }
 
     def _start(self, episode: Episode, edge: Model | None, trial: int) -> Session:
+        self._reference = reference_usd(episode.name, episode.language, self.cloud.card)
         self.session = Session(
             episode,
             cloud=self.cloud,
-            settings=self.settings,
+            settings=self._settings_of_episode(),
             edge=edge,
             trial=trial,
             max_steps=self.max_episode_steps,
             fault_rate=self.fault_rate,
         )
         self._levels = {}
-        self._reference = reference_usd(episode.name, episode.language, self.cloud.card)
         return self.session
+
+    def _settings_of_episode(self) -> CloudSettings:
+        """Returns the conditions of cloud use with the cap on the cost in US dollars, now that the task is known."""
+        if self.max_cost is None:
+            return self.settings
+        cap, other = self.max_cost * self._reference, self.settings.max_usd
+        return replace(self.settings, max_usd=cap if other is None else min(cap, float(other)))
 
     def _running(self) -> Session:
         if self.session is None:
@@ -173,13 +188,19 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
         }
         if self.reward_form == "constraint":
             spent = sum(Decimal(event.usd) for event in events if isinstance(event, CloudCall))
-            info["costs"] = {"usd": float(spent), "exposure": found.exposure}
-            info["limits"] = {"usd": self.settings.max_usd, "exposure": self.settings.max_exposure}
+            info["costs"] = {"usd": float(spent), "cost": found.cost, "exposure": found.exposure}
+            info["limits"] = self._limits()
         if session.result is not None:
             info["result"] = session.result
         over = session.ended
         cut = over and session.finish is None and not session.broken
         return self._reward(found), over and not cut, cut, info
+
+    def _limits(self) -> dict[str, float | None]:
+        """Returns the caps on the sums of an episode's `costs`; None where there is no cap."""
+        settings = self._settings_of_episode()
+        usd = None if settings.max_usd is None else float(settings.max_usd)
+        return {"usd": usd, "cost": None if usd is None else usd / self._reference, "exposure": settings.max_exposure}
 
     def cut_off(self, reward: Any, info: dict[str, Any]) -> Any:
         """Ends the episode from outside: grades it, completes `info` in place, returns the last reward with the grade."""

@@ -31,6 +31,7 @@ NAMES = (
     "transcript_sent",
     "written",
     "budget_left",
+    "exposure_left",
     "cost_of_acting",
     "chinese",
     "cost_weight",
@@ -46,6 +47,26 @@ _SIGNS = ("@", "$", "¥", "€", "元", "sk_")
 def private_looking(text: str) -> int:
     """Returns how many values in a text look private, counted cheaply: addresses, money, keys, numbers of nine digits or more."""
     return sum(map(text.count, _SIGNS)) + len(_LONG_NUMBER.findall(text))
+
+
+def budget_left(session: Session) -> float:
+    """Returns the unspent share of the cap on the cloud bill, 0 to 1; 1.0 without a cap, 0.0 for a cap of nothing."""
+    cap = session.gateway.settings.max_usd if session.gateway is not None else None
+    return 1.0 if cap is None else _left(float(session.meter.cloud_usd), float(cap))
+
+
+def exposure_left(session: Session) -> float:
+    """Returns the unused share of the cap on exposure, 0 to 1; 1.0 without a cap, 0.0 for a cap of nothing."""
+    cap = session.gateway.settings.max_exposure if session.gateway is not None else None
+    if cap is None:
+        return 1.0
+    units, levels = session.episode.units, session.levels
+    whole = sum(unit.weight for unit in units)
+    return _left(sum(unit.weight * levels.get(unit.id, 0.0) for unit in units) / whole if whole else 0.0, float(cap))
+
+
+def _left(used: float, cap: float) -> float:
+    return max(0.0, 1 - used / cap) if cap else 0.0
 
 
 class Watcher:
@@ -110,8 +131,6 @@ def features(
     acts = sum(d in (Decision.ACT, Decision.ACT_REDACTED) for d in decisions)
     advised = sum(d in (Decision.ADVISE, Decision.ADVISE_REDACTED) for d in decisions)
     last_failed = bool(session.records) and not session.records[-1].ok
-    cap = session.gateway.settings.max_usd if session.gateway is not None else None
-    left = 1.0 if not cap else max(0.0, 1 - float(session.meter.cloud_usd) / cap)
     values = (
         session.step / session.max_steps,
         since / 10,
@@ -127,7 +146,8 @@ def features(
         watcher.not_sent(sent) / 20,
         sent / max(1, len(session.messages)),
         float(any(record.wrote for record in session.records)),
-        left,
+        budget_left(session),
+        exposure_left(session),
         acting_usd(session, watcher) / reference_usd * 5,
         float(session.episode.language == "zh"),
         weights.cost,
@@ -151,6 +171,8 @@ OPTIONS = "Next step: 0 edge, 1 plan, 2 advice, 3 redacted advice, 4 cloud, 5 re
 """First line of every prompt, so that a server can cache it."""
 MATTERS = ((0.0, "not"), (0.1, "little"), (0.4, "some"), (1.0, "much"))
 """Upper bounds of a reward weight, and words."""
+EXPOSURE_WORDS = ((0.0, "used up"), (0.4, "short"), (0.99, "begun"))
+"""Upper bounds of the unused share of a cap on exposure, and words."""
 _DONE = ("edge", "plan", "advice", "redacted advice", "cloud", "redacted cloud")
 
 
@@ -169,6 +191,8 @@ def prompt(
     few = ((0, "no"), (3, "few"), (10, "some"))
     step = word(session.step, ((0, "first"), (2, "early"), (session.max_steps // 3, "middle")), "late")
     entropy = "unknown" if seen["entropy"] < 0 else word(seen["entropy"] * 3, ENTROPY_WORDS, "extreme")
+    capped = session.gateway is not None and session.gateway.settings.max_exposure is not None
+    exposure = f", exposure budget {word(seen['exposure_left'], EXPOSURE_WORDS, 'whole')}" if capped else ""
     unsent = word(round(seen["private_values_not_sent"] * 20), few, "many")
     return (
         f"{OPTIONS}{session.episode.task.title}, {'Chinese' if session.episode.language == 'zh' else 'English'}, {step} step.\n"
@@ -176,7 +200,7 @@ def prompt(
         f"Last {last_call}{', repeated' if watcher.repeats else ''}. Cloud: {cloud}{', planned' if seen['planned'] else ''}.\n"
         f"{'Written' if seen['written'] else 'Nothing written'}. Private: {word(watcher.private, few, 'many')}, {unsent} unsent. "
         f"Price {word(seen['cost_of_acting'] / 5, ((0.05, 'low'), (0.1, 'medium')), 'high')}"
-        f"{'' if seen['budget_left'] > 0.5 else ', budget short'}. "
+        f"{'' if seen['budget_left'] > 0.5 else ', budget short'}{exposure}. "
         f"Cost matters {word(weights.cost, MATTERS, 'most')}, privacy {word(weights.privacy, MATTERS, 'most')}.\nChoice:"
     )
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import gymnasium as gym
 from gymnasium.envs.registration import WrapperSpec
 
 from ec2_env.task import task_domains
 
-KINDS = {"": "ec2_env.envs:WorkspaceEnv", "Decision": "ec2_env.envs:DecisionEnv"}
-"""Ending of the name, and the class."""
+WORKSPACE, DECISION = "ec2_env.envs:WorkspaceEnv", "ec2_env.envs:DecisionEnv"
+BUDGET: dict[str, Any] = {"reward": "constraint", "max_cost": 0.75, "max_exposure": 0.2}
+"""Settings of the budgeted envs: three quarters of what the task costs cloud-only, and a fifth of what is sensitive."""
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "": (WORKSPACE, {}),
+    "Decision": (DECISION, {}),
+    "Budget": (WORKSPACE, BUDGET),
+    "DecisionBudget": (DECISION, BUDGET),
+}
+"""Ending of the name, the class and its settings."""
 CUTOFF = WrapperSpec("Cutoff", "ec2_env.cutoff:Cutoff", {})
 """Grades what an outer time limit cuts off."""
 
@@ -33,13 +43,13 @@ def env_ids() -> dict[str, dict[str, str]]:
 def register() -> None:
     """Registers all ids with Gymnasium; a second call does nothing."""
     for name, settings in env_ids().items():
-        for ending, entry_point in KINDS.items():
+        for ending, (entry_point, more) in KINDS.items():
             env_id = f"EC2/{name}{ending}-v0"
             if env_id not in gym.registry:
                 gym.register(
                     env_id,
                     entry_point=entry_point,
-                    kwargs=dict(settings),
+                    kwargs={**settings, **more},
                     additional_wrappers=(CUTOFF,),
                     disable_env_checker=True,  # it knows scalar rewards only; the tests run the full check on every id
                 )

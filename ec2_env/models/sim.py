@@ -24,7 +24,7 @@ from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, lo
 from ec2_env.models.profile import Profile, load_profile, profile_names
 from ec2_env.models.walker import Walker
 from ec2_env.progress import Progress
-from ec2_env.prompts import ADVISE, DELEGATE, PLAN
+from ec2_env.prompts import ADVISE, DELEGATE, LEFT_OUT, PLAN
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.task import Step
 from ec2_env.trace import ToolRan
@@ -115,7 +115,7 @@ class SimulatedCloud:
         else:
             action = self._advised(payload, transcript)
         uttered = self._as_seen(action, payload, transcript)
-        if lookback.LEFT_OUT in payload and WITHHELD in action_text(uttered):
+        if LEFT_OUT in payload and WITHHELD in action_text(uttered):
             again = lookback.look_again(action, payload, self.progress.records, self._results())
             if again is not None:
                 uttered, self._worker.awaiting, self._worker.queue = again, "", ()
@@ -187,7 +187,7 @@ class SimulatedCloud:
         hide = self.hide
         reasoned = [unit.value for unit in self.progress.episode.units if unit.necessity == "reason"]
         clear = transcript and (hide is None or all(hide(value) == value for value in reasoned))
-        lost = lookback.lost_figures(payload, self._results()) if lookback.LEFT_OUT in payload else frozenset()
+        lost = lookback.lost_figures(payload, self._results()) if LEFT_OUT in payload else frozenset()
         seen = _Seen(payload, self.progress.episode.units, self.hide, derives=clear, quotes=not transcript, lost=lost)
         if isinstance(action, Finish):
             return Finish(answer=seen.text(action.answer), data=seen.value(action.data))

@@ -47,12 +47,13 @@ def test_the_reward_is_the_completion_and_the_costs_add_up_to_the_result(seed: i
     result = infos[-1]["result"]
     assert rewards[:-1] == [0.0] * (len(rewards) - 1)
     assert rewards[-1] == result["completion"]
-    assert all(set(info["costs"]) == {"usd", "exposure"} for info in infos)
+    assert all(set(info["costs"]) == {"usd", "cost", "exposure"} for info in infos)
     assert all(min(info["costs"].values()) >= 0 for info in infos)
     assert sum(info["costs"]["usd"] for info in infos) == pytest.approx(result["cloud_usd"])
     assert sum(info["costs"]["exposure"] for info in infos) == pytest.approx(share(env))
-    assert all(info["limits"] == {"usd": 1.0, "exposure": None} for info in infos)
-    assert all(info["costs"]["exposure"] == info["cost"]["exposure"] for info in infos)
+    assert all((info["limits"]["usd"], info["limits"]["exposure"]) == (1.0, None) for info in infos)
+    assert sum(info["costs"]["cost"] for info in infos) / infos[0]["limits"]["cost"] == pytest.approx(result["cloud_usd"])
+    assert all(info["costs"][name] == info["cost"][name] for info in infos for name in ("cost", "exposure"))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -114,8 +115,8 @@ def test_every_env_has_a_budgeted_form(name: str) -> None:
     action: Any = 4 if name.endswith("Decision") else solve(env.unwrapped.episode).actions[0]  # type: ignore[attr-defined]
     _, reward, _, _, info = env.step(action)
     assert reward == 0.0
-    assert info["limits"] == {"usd": 0.05, "exposure": 0.2}
-    assert set(info["costs"]) == {"usd", "exposure"}
+    assert (info["limits"]["usd"], info["limits"]["exposure"]) == (0.05, 0.2)
+    assert set(info["costs"]) == set(info["limits"]) == {"usd", "cost", "exposure"}
 
 
 def test_an_episode_that_is_cut_off_pays_the_completion_in_this_form_too() -> None:

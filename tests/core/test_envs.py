@@ -22,6 +22,7 @@ from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.envs import DecisionEnv, WorkspaceEnv
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.features import NAMES
+from ec2_env.registration import KINDS as ENDINGS
 from ec2_env.registration import env_ids
 from ec2_env.task import build_episode, tasks
 from ec2_env.testing import play
@@ -114,8 +115,9 @@ def test_every_registered_env_starts_and_steps(env_id: str) -> None:
     assert math.isfinite(float(reward))  # type: ignore[arg-type]  # scalar by default
 
 
-def test_every_task_and_domain_has_both_kinds_of_env() -> None:
-    assert {f"EC2/{name}{ending}-v0" for name in env_ids() for ending in ("", "Decision")} == set(IDS)
+def test_every_task_and_domain_has_every_kind_of_env() -> None:
+    assert {f"EC2/{name}{ending}-v0" for name in env_ids() for ending in ENDINGS} == set(IDS)
+    assert len(IDS) == len(env_ids()) * len(ENDINGS)
 
 
 def test_an_env_is_made_without_importing_the_package_first() -> None:
