@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ec2_env.bench.grid import BenchConfig
     from ec2_env.bench.runner import Caps, Outcome
 
+QUICK_SAMPLE = 4
+"""Episodes of each row that the estimate before a paid run is taken from."""
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -23,6 +26,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ec2-env bench                                          the default table, simulated models, under a minute\n"
         "  ec2-env bench --strategy edge_only --strategy step_routing:threshold=1.5\n"
         "  ec2-env bench --suite email-smoke --edge smollm2       a small real edge model\n"
+        "  ec2-env bench --edge openai:MODEL@base_url=http://127.0.0.1:8000/v1 --dry-run\n"
         "  ec2-env bench --edge openai:MODEL@base_url=http://127.0.0.1:8000/v1 --max-usd 5\n"
         "exit status: 0, or 1 if episodes are missing or ended in an infrastructure error"
     )
@@ -54,6 +58,17 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--max-tokens", type=int, metavar="N", help="the same for cloud tokens, input and output")
     how.add_argument("--max-calls", type=int, metavar="N", help="the same for cloud calls")
+    how.add_argument(
+        "--concurrency",
+        type=int,
+        metavar="N",
+        help="most requests at once to each real endpoint that sets no limit itself, over all workers",
+    )
+    how.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="say what the run would use of calls, tokens, US dollars and edge operations, and end; sends and writes nothing",
+    )
     how.add_argument("--trajectories", action="store_true", help="keep whole trajectories, about 50 kB an episode")
     shown = parser.add_argument_group("what is shown")
     shown.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
@@ -67,8 +82,11 @@ def _run(arguments: argparse.Namespace) -> int:
     from ec2_env.bench.runner import check, is_heavy, run
     from ec2_env.models.loading import load_model
 
+    _limit_concurrency(arguments.concurrency)
     config = _config(arguments)
     check(config)
+    if arguments.dry_run:
+        return _dry_run(arguments, config)
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigurationError(f"--workers is {arguments.workers}, expected a whole number above 0")
     caps = _caps(arguments)
@@ -76,11 +94,41 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not (path / "manifest.json").exists():
         raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
     workers = arguments.workers or (1 if is_heavy(config) else os.cpu_count() or 1)
+    _announce(arguments, config)
     bar = sys.stderr.isatty() and not arguments.quiet
     simulated = load_model(config.cloud).card.simulated
     with Bar(simulated=simulated) if bar else Quiet(silent=arguments.quiet) as watch:
         outcome = run(config, path, workers=workers, watch=watch, caps=caps, keep_errors=arguments.keep_errors)
     return _finish(arguments, config, outcome, path)
+
+
+def _limit_concurrency(limit: int | None) -> None:
+    """Sets the limit for this process and the workers that it starts."""
+    from ec2_env.models.endpoint import CONCURRENCY
+
+    if limit is None:
+        return
+    if limit < 1:
+        raise ConfigurationError(f"--concurrency is {limit}, expected a whole number above 0")
+    os.environ[CONCURRENCY] = str(limit)
+
+
+def _dry_run(arguments: argparse.Namespace, config: BenchConfig) -> int:
+    from ec2_env.bench.dryrun import as_json, as_text, dry_run
+
+    found = dry_run(config)
+    print(as_json(found) if arguments.format == "json" else as_text(found), end="")
+    return 0
+
+
+def _announce(arguments: argparse.Namespace, config: BenchConfig) -> None:
+    """Says what a run will cost that is about to be paid for."""
+    from ec2_env.bench.dryrun import dry_run, in_a_line
+    from ec2_env.models.loading import load_model
+
+    paid = not load_model(config.cloud).card.simulated and not config.cloud.startswith("replay:")
+    if paid and not arguments.quiet:
+        print(f"ec2-env: {in_a_line(dry_run(config, QUICK_SAMPLE))}", file=sys.stderr)
 
 
 def _caps(arguments: argparse.Namespace) -> Caps:

@@ -11,7 +11,7 @@ from ec2_env.errors import EndpointError
 from ec2_env.models.base import Message
 from ec2_env.models.endpoint import EndpointOptions
 from ec2_env.models.payload import arguments_text, cleaned, digest, function_of
-from ec2_env.models.toolchat import chat_turns, render_tools
+from ec2_env.models.toolchat import chat_turns, render_tools, without_no_calls
 from ec2_env.models.window import estimated_tokens, fit
 
 _SMALLEST_ROOM = 128
@@ -65,8 +65,9 @@ def chat_request(
 def _fitted(name: str, options: EndpointOptions, ask: Ask, scale: float) -> Sequence[Message]:
     """Returns the chat cut so that it fits the window together with the tools and the answer."""
     window = options.max_context_tokens
+    messages = without_no_calls(ask.messages, ask.tools)
     if window is None:
-        return ask.messages
+        return messages
     answer = options.max_tokens or min(1024, window // 4)
     if options.tools == "text":
         described = estimated_tokens(render_tools(ask.tools)) + 64
@@ -78,7 +79,7 @@ def _fitted(name: str, options: EndpointOptions, ask: Ask, scale: float) -> Sequ
             f"{name}: a window of {window} tokens has no room for a chat beside {described} of tools and {answer} for the "
             "answer; raise max_context_tokens, lower max_tokens, or describe the tools briefly with tools=text"
         )
-    return fit(ask.messages, room)
+    return fit(messages, room)
 
 
 def _wrapped(tools: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

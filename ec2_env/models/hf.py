@@ -16,7 +16,7 @@ from ec2_env.models.calltext import read_call, split_thoughts
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import arguments_text, cleaned, digest, function_of
-from ec2_env.models.toolchat import chat_turns, render_tools
+from ec2_env.models.toolchat import chat_turns, render_tools, without_no_calls
 from ec2_env.models.window import fit
 from ec2_env.registry import require
 
@@ -135,7 +135,7 @@ class LocalModel:
         A special token written out in a message becomes a space: no mail can end a turn or begin one.
         """
         room = self.max_prompt_tokens
-        kept = fit(cleaned(messages), room - self._count(render_tools(tools)) - 64, self._count)
+        kept = fit(without_no_calls(cleaned(messages), tools), room - self._count(render_tools(tools)) - 64, self._count)
         if self.options.tools == "template":
             turns, schemas = [self._harmless(turn) for turn in kept], cleaned(tools) or None
         else:

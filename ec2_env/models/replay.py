@@ -72,8 +72,9 @@ class Request:
 class RecordingModel:
     """Passes requests on to a model and appends every reply to a file.
 
-    A line is on disk before its reply is returned. An existing recording of the same model is continued; what a crash left of a
-    half-written line is removed. Threads may share the object; processes need a file each.
+    The file begins with the first reply, and a line is on disk before its reply is returned. An existing recording of the same
+    model is continued; what a crash left of a half-written line is removed. Threads may share the object; processes need a file
+    each.
 
     Raises:
         ConfigurationError: if the file exists and is not a recording of this model.
@@ -83,15 +84,12 @@ class RecordingModel:
         self.inner = inner
         self.path = Path(path)
         self._lock = threading.Lock()
-        if self.path.exists() and self.path.stat().st_size:
+        if self._begun():
             _drop_torn_line(self.path)
-        if self.path.exists() and self.path.stat().st_size:
+        if self._begun():
             recorded = ReplayModel(self.path).card
             if recorded != inner.card:
                 raise ConfigurationError(f"{path} records {recorded.name!r}, not {inner.card.name!r}; choose another file")
-        else:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._append({"format": FORMAT, "card": dataclasses.asdict(inner.card)})
 
     @property
     def card(self) -> ModelCard:
@@ -129,12 +127,18 @@ class RecordingModel:
             raise
         self._append(record)
 
+    def _begun(self) -> bool:
+        return self.path.exists() and self.path.stat().st_size > 0
+
     def _append(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
-        with self._lock, self.path.open("ab") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
+        with self._lock:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            head = [] if self._begun() else [{"format": FORMAT, "card": dataclasses.asdict(self.inner.card)}]
+            with self.path.open("ab") as file:
+                for one in (*head, record):
+                    file.write(json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
 
 
 class ReplayModel:

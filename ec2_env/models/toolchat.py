@@ -17,6 +17,33 @@ def render_tools(tools: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(_tool_line(function_of(tool)) for tool in tools)
 
 
+NO_CALL = "invalid"
+"""Name under which a transcript keeps a reply without a call that could be read."""
+
+
+def without_no_calls(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> list[Message]:
+    """Returns the chat as a model should see it that was answered without a call: what was wrong comes from the user.
+
+    The transcript keeps such a reply as a call of a tool `invalid`, which does not exist; small models take to calling it.
+    """
+    if any(function_of(tool).get("name") == NO_CALL for tool in tools):
+        return list(messages)
+    wrong = {call.get("id") for message in messages for call in message.get("tool_calls") or () if _is_no_call(call)}
+    shown: list[Message] = []
+    for message in messages:
+        if any(call.get("id") in wrong for call in message.get("tool_calls") or ()):
+            shown.append({"role": "assistant", "content": message.get("content") or "(no tool call)"})
+        elif message.get("role") == "tool" and message.get("tool_call_id") in wrong:
+            shown.append({"role": "user", "content": message.get("content")})
+        else:
+            shown.append(message)
+    return shown
+
+
+def _is_no_call(call: Mapping[str, Any]) -> bool:
+    return function_of(call).get("name") == NO_CALL and call.get("id") is not None
+
+
 def chat_turns(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, str]]:
     """Returns the chat as plain turns with the roles system, user and assistant only.
 

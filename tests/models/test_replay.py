@@ -95,12 +95,14 @@ def test_a_recording_continues_after_a_crash_in_the_middle_of_a_line(tmp_path: P
 def test_a_crash_in_the_first_line_leaves_an_empty_recording(tmp_path: Path) -> None:
     file = tmp_path / "run.jsonl"
     file.write_bytes(b'{"format": 1, "ca')
-    RecordingModel(Counting(), file)
+    RecordingModel(Counting(), file).complete([USER])
     assert ReplayModel(file).card.name == "counting"
 
 
 def test_a_file_records_one_model_only(tmp_path: Path) -> None:
-    RecordingModel(Counting(), tmp_path / "run.jsonl")
+    recording = RecordingModel(Counting(), tmp_path / "run.jsonl")
+    assert not recording.path.exists()
+    recording.complete([USER])
     with pytest.raises(ConfigurationError, match="records 'counting', not 'scripted'"):
         RecordingModel(ScriptedModel(["a"]), tmp_path / "run.jsonl")
 
@@ -132,7 +134,37 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
         ReplayModel(tmp_path / "run.jsonl")
 
 
-_USAGE = st.builds(Usage, raw=st.integers(0), cached=st.integers(0), output=st.integers(0))
+class Failing:
+    """An endpoint that fails at every second request."""
+
+    card = ModelCard(name="failing", family="o200k")
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def complete(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]] = (), logprobs: int = 0) -> Reply:
+        self.count += 1
+        if self.count % 2:
+            raise EndpointError(f"down \ud800 {self.count}")
+        return Reply(text=str(self.count))
+
+
+def test_failures_are_recorded_and_fail_again_in_the_same_words(tmp_path: Path) -> None:
+    def heard(model: RecordingModel | ReplayModel) -> list[str]:
+        said = []
+        for number in range(4):
+            try:
+                said.append(model.complete([USER]).text if number < 2 else str(model.probe([USER], [TOOL], 20)))
+            except EndpointError as error:
+                said.append(str(error).replace("\ud800", "?"))
+        return said
+
+    first = heard(RecordingModel(Failing(), tmp_path / "run.jsonl"))
+    assert first == heard(ReplayModel(tmp_path / "run.jsonl"))
+    assert first[:2] == ["down ? 1", "2"]
+
+
+_USAGE = st.builds(Usage, raw=st.integers(0), cached=st.integers(0), output=st.integers(0), reasoning=st.integers(0))
 _CALL = st.fixed_dictionaries({"name": st.text(), "arguments": st.dictionaries(st.text(), st.integers())})
 _REPLY = st.builds(
     Reply,
@@ -141,6 +173,7 @@ _REPLY = st.builds(
     usage=st.none() | _USAGE,
     entropy=st.none() | st.floats(0, 10),
     thinking_tokens=st.integers(0),
+    reasoning=st.text(),
 )
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ec2_env.actions import MAX_DEPTH, Malformed, parse_action
 from ec2_env.models.calltext import read_call
 from ec2_env.models.entropy import top_entropy
-from ec2_env.models.toolchat import chat_turns, render_tools
+from ec2_env.models.toolchat import chat_turns, render_tools, without_no_calls
 from ec2_env.models.window import CUT, estimated_tokens, fit
 
 SEARCH = {
@@ -53,6 +53,22 @@ def test_calls_and_results_become_alternating_turns() -> None:
     assert turns[0]["content"].startswith("Work.\n\nYou work by calling tools.")
     assert read_call(turns[2]["content"]) == {"name": "search_mail", "arguments": {"query": "x"}}
     assert turns[3]["content"] == "Result of search_mail:\nnothing\n\nGo on."
+
+
+def test_a_reply_without_a_call_is_not_shown_as_a_call_of_a_tool_that_does_not_exist() -> None:
+    noted = {"id": "7", "function": {"name": "invalid", "arguments": '{"text": "no tool call"}'}}
+    messages = [
+        {"role": "user", "content": "Find x."},
+        {"role": "assistant", "content": "", "tool_calls": [noted]},
+        {"role": "tool", "tool_call_id": "7", "content": '{"error": "no tool call"}'},
+    ]
+    shown = without_no_calls(messages, [SEARCH])
+    assert [(message["role"], message["content"]) for message in shown[1:]] == [
+        ("assistant", "(no tool call)"),
+        ("user", '{"error": "no tool call"}'),
+    ]
+    assert all("tool_calls" not in message for message in shown)
+    assert without_no_calls(messages, [{"name": "invalid"}]) == messages
 
 
 def test_a_chat_without_tools_stays_a_chat() -> None:
