@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,6 @@ from ec2_env.actions import ToolCall
 from ec2_env.bench.suites import load_suite
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.detection import detect
-from ec2_env.cloud.folding import PLACEHOLDER
 from ec2_env.cloud.redaction import OracleRedactor, Redactor
 from ec2_env.envs import DecisionEnv
 from ec2_env.rollout import EpisodeKey
@@ -29,6 +29,8 @@ from ec2_env.testing import play
 
 ENGINES = ("none", "rules", "oracle")
 LANGUAGES = ("en", "zh")
+SHOWN = re.compile(r'"\[[A-Z][A-Z_]*_\d+\]"|\[[A-Z][A-Z_]*_\d+\]')
+"""A placeholder, with the quotes around it: they stand for nothing if it is a JSON number's."""
 
 
 @dataclass
@@ -67,11 +69,13 @@ def replaced(redacted: str, redactor: Redactor) -> dict[int, str]:
     """Returns the positions, in the text before redaction, of the characters that placeholders stand for, with their types."""
     found: dict[int, str] = {}
     position = last = 0
-    for match in PLACEHOLDER.finditer(redacted):
+    for match in SHOWN.finditer(redacted):
         value = redactor.restore(match[0])
         position += match.start() - last
         if value != match[0]:
-            found.update(dict.fromkeys(range(position, position + len(value)), match[0][1:].rpartition("_")[0]))
+            kind = match[0].strip('"')[1:].rpartition("_")[0]
+            quotes = int(match[0][0] == '"' == value[0])
+            found.update(dict.fromkeys(range(position + quotes, position + len(value) - quotes), kind))
         position += len(value)
         last = match.end()
     return found

@@ -14,7 +14,7 @@ import msgspec
 from ec2_env.actions import Action, Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
 from ec2_env.cloud.gateway import Answer, CloudSettings, Gateway
 from ec2_env.cloud.ledger import accounts, figures
-from ec2_env.cloud.metering import LatencyProfile, Meter, edge_flops, latency_s
+from ec2_env.cloud.metering import EDGE_LATENCY, Meter, edge_flops, latency_s
 from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import EndpointError
@@ -35,7 +35,6 @@ FAULTS = (
 )
 _WORD = re.compile(r"[\u3000-\u9fff]|[^\s\u3000-\u9fff]+")
 """A word: a Chinese character, or what stands between spaces."""
-EDGE_LATENCY = LatencyProfile(0.0, 2_000.0, 30.0)
 
 
 class Session:
@@ -179,6 +178,8 @@ class Session:
         if self.gateway is None:
             return None
         answer = self.gateway.invoke(request, self.messages, self.tools.schemas_with_finish, self.meter, self.step)
+        if answer.redaction is not None:
+            self.events.append(answer.redaction)
         self.events.append(answer.event)
         if answer.event.status == "failed":
             self.meter.latency_s += answer.event.latency_s

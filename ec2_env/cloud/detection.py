@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-
-class Found(NamedTuple):
-    """A detected value: half-open character range and kind."""
-
-    start: int
-    end: int
-    kind: str
+from ec2_env.cloud.cues import code_names, names, passwords
+from ec2_env.cloud.fields import by_column, by_field
+from ec2_env.cloud.finding import Found, unescaped
+from ec2_env.cloud.lexicon import health, personnel, terms
 
 
 class Rule(NamedTuple):
@@ -83,6 +80,12 @@ _TOWN = r"(?:, [A-Z][\w'-]{1,20}(?: [A-Z][\w'-]{1,20})?)?"
 _CODES = "USD|EUR|GBP|CNY|RMB|CHF|JPY"
 _CURRENCY = f"{_CODES}|dollars|euros|yuan|万元|亿元|元|美元|欧元"
 _LONG_NUMBER = re.compile(r"[0-9][0-9 ()./-]{5,}[0-9]")
+_LAST_DIGITS = (
+    r"[^\n\d]{0,30}?(?i:ends? (?:in|with)|ending(?: in| with)?|last (?:four|4|digits)(?: digits)?(?: are| is|:)?"
+    r"|尾号|[末后][四4]位)"
+    r"[^\n\d]{0,6}?(\d{3,6})(?!\d)"
+)
+_LAST_TRIGGERS = ("end", "last", "尾号", "末", "后四", "后4")
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -138,6 +141,26 @@ RULES: tuple[Rule, ...] = (
         valid=_secret_length,
     ),
     Rule(
+        "amount",
+        re.compile(
+            r"[0-9](?<![0-9A-Za-z.,/-][0-9])(?:\d{0,2}(?:[,'\u00a0\u202f ]\d{3}){1,4}[.,]\d{2}|\d{2,11}\.\d{2})"
+            r"(?![0-9A-Za-z%]|[.,:/-]\d)"
+        ),
+        hint=re.compile(r"\d[.,]\d\d(?!\d)"),
+    ),
+    Rule(
+        "email",
+        re.compile(
+            r"[A-Za-z0-9](?<![A-Za-z0-9]{2})[A-Za-z0-9._+-]{0,40} ?(?:\(at\)|\[at\]| at ) ?[A-Za-z0-9-]{2,40}"
+            r"(?: ?(?:\(dot\)|\[dot\]| dot ) ?[A-Za-z]{2,12}){1,3}(?![A-Za-z])"
+        ),
+        ("at ", "at)", "at]"),
+        hint=re.compile(r"\bdot\b"),
+    ),
+    Rule("iban", re.compile(rf"(?i:account|iban|账户|账号|银行){_LAST_DIGITS}"), _LAST_TRIGGERS),
+    Rule("card_number", re.compile(rf"(?i:card|卡){_LAST_DIGITS}"), _LAST_TRIGGERS),
+    Rule("phone", re.compile(rf"(?i:phone|mobile|cell|手机|电话|号码){_LAST_DIGITS}"), _LAST_TRIGGERS),
+    Rule(
         "birth_date",
         re.compile(rf"(?i:born|birth|dob|出生|生日)[^\n\d]{{0,24}}?((?:{_DATE}))"),
         ("born", "birth", "dob", "出生", "生日"),
@@ -159,11 +182,14 @@ RULES: tuple[Rule, ...] = (
 @lru_cache(maxsize=1_024)
 def detect(text: str) -> tuple[Found, ...]:
     """Returns everything in `text` that a rule takes for sensitive; ranges may overlap. Takes time linear in the text."""
-    return tuple(_detect(text))
+    return tuple(found for found in _detect(text) if found.end > found.start)
 
 
 def _detect(text: str) -> Iterator[Found]:
+    text = unescaped(text)
     lower = text.lower()
+    if len(lower) != len(text):
+        lower = text
     hints: dict[re.Pattern[str], bool] = {}
     for rule in RULES:
         if rule.triggers and not any(trigger in lower for trigger in rule.triggers):
@@ -178,3 +204,11 @@ def _detect(text: str) -> Iterator[Found]:
             size = rule.valid(match[group])
             if size:
                 yield Found(match.start(group), match.start(group) + size, rule.kind)
+    yield from by_field(text, lower)
+    yield from by_column(text)
+    yield from passwords(text, lower)
+    yield from names(text)
+    yield from code_names(text)
+    yield from health(lower)
+    yield from personnel(lower)
+    yield from terms(lower)

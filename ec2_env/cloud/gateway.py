@@ -6,24 +6,26 @@ There is no second way, so that no strategy, training script or server can get r
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
 from typing import Any, Literal
 
 from ec2_env.actions import InvokeCloud
 from ec2_env.cloud.audit import Audit
-from ec2_env.cloud.metering import LatencyProfile, Meter, PromptCache, latency_s
+from ec2_env.cloud.engine import Surroundings, check_engine, make_redactor
+from ec2_env.cloud.mapping import restored_call
+from ec2_env.cloud.metering import EDGE_LATENCY, LatencyProfile, Meter, PromptCache, edge_flops, latency_s
 from ec2_env.cloud.payload import Payload, Transcript, build_payload, message_text
 from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.provenance import exposed
-from ec2_env.cloud.redaction import NoRedactor, OracleRedactor, Redactor, RuleRedactor
+from ec2_env.cloud.redaction import Hiding, Redactor, Unusable, Work, Working
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import ConfigurationError, EndpointError
 from ec2_env.models.base import CloudMind, Message, Model, Reply, Usage, bound_cloud, tamed
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Progress
-from ec2_env.trace import CloudCall, Exposed
+from ec2_env.trace import CloudCall, EdgeTurn, Exposed
 
 ROUNDING = 1e-9
 """By so much a sum of shares may pass a cap."""
@@ -40,7 +42,9 @@ class CloudSettings:
         max_exposure: Hard cap on the weighted share of the episode's sensitive units that may cross, 0 to 1; None for no cap. A
             call is audited before it is sent and refused if it would pass the cap.
         outage_rate: Chance that a call fails, 0 to 1; drawn from the episode's noise.
-        redactor: Engine for redacted calls: "rules", "oracle" (knows the true values; an upper bound) or "none".
+        redactor: Engine for redacted calls: "rules", "strong" (Presidio and the rules), "model:SPEC" (a model on the edge lists
+            what is sensitive), "oracle" (knows the true values; an upper bound), "none", or one of your own, see
+            `ec2_env.cloud.engine`.
         max_output_tokens: Longest reply that is reckoned with before a call.
         latency: Speed of the cloud and of the way to it.
     """
@@ -50,15 +54,14 @@ class CloudSettings:
     max_tokens: int | None = None
     max_exposure: float | None = None
     outage_rate: float = 0.0
-    redactor: Literal["rules", "oracle", "none"] = "rules"
+    redactor: str = "rules"
     max_output_tokens: int = 2048
     latency: LatencyProfile = field(default_factory=lambda: LatencyProfile(0.4, 20_000.0, 80.0))
 
     def __post_init__(self) -> None:
         if not _number(self.outage_rate) or not 0 <= self.outage_rate <= 1:
             raise ConfigurationError(f"outage_rate is {self.outage_rate!r}, expected a share between 0 and 1")
-        if self.redactor not in ("rules", "oracle", "none"):
-            raise ConfigurationError(f"redactor is {self.redactor!r}, expected 'rules', 'oracle' or 'none'")
+        check_engine(self.redactor)
         for name in ("max_usd", "max_calls", "max_tokens", "max_exposure"):
             value = getattr(self, name)
             if value is not None and not (_number(value) and value >= 0):
@@ -95,12 +98,14 @@ class Answer:
         text: The reply's text with placeholders mapped back, or what went wrong.
         call: The call that the cloud makes (mode `act`), with placeholders mapped back, unvalidated; None if there is none.
         broken: Whether the endpoint misbehaved: the episode then counts as an infrastructure error, not as a failure.
+        redaction: What a model on the edge did to redact the request; None if none did anything.
     """
 
     event: CloudCall
     text: str
     call: dict[str, Any] | None = None
     broken: bool = False
+    redaction: EdgeTurn | None = None
 
     @property
     def ok(self) -> bool:
@@ -140,8 +145,8 @@ class Gateway:
         other._progress = progress
         other._mind = self._mind.fork(progress) if self._mind is not None else None
         other.audit, other.cache = self.audit.fork(), self.cache.fork()
-        other._redactor = self._redactor.fork() if self._redactor is not None else None
         other._clear = self._clear.fork()
+        other._redactor = _copied(self._redactor) if self._redactor is not None else None
         other._hidden = self._hidden.fork(other.redactor.redact) if self._hidden is not None else None
         return other
 
@@ -159,14 +164,24 @@ class Gateway:
         """
         if self.settings.max_calls is not None and self.calls >= self.settings.max_calls:
             return self._stopped(request, step, "refused", f"the budget of {self.settings.max_calls} cloud calls is used up")
-        hide = self.redactor.redact if request.redact else None
+        problem, broken, payload = "", False, None
         try:
             payload = self._payload(request, messages, tools)
         except Exception as error:  # whatever a redaction engine does, nothing may cross unredacted
-            return self._stopped(request, step, "refused", f"redaction failed, so nothing was sent ({type(error).__name__})")
+            problem = f"redaction failed, so nothing was sent ({type(error).__name__})"
+            broken = isinstance(error, EndpointError)
+        work = self._redaction(meter, step) if request.redact else None
+        if payload is None:
+            answer = self._stopped(request, step, "refused", problem, broken=broken)
+        else:
+            answer = self._asked(request, payload, meter, step)
+        return replace(answer, redaction=work)
+
+    def _asked(self, request: InvokeCloud, payload: Payload, meter: Meter, step: int) -> Answer:
+        """Sends one payload, unless a budget forbids it."""
         cache = self.cache.fork()
         raw, cached = cache.split(payload.texts, self.card.family)
-        problem = self._over_budget(Usage(raw=raw, cached=cached, output=self.settings.max_output_tokens), meter)
+        problem: str | None = self._over_budget(Usage(raw=raw, cached=cached, output=self.settings.max_output_tokens), meter)
         problem = problem or self._over_exposure(payload)
         if problem:
             return self._stopped(request, step, "refused", problem)
@@ -174,7 +189,7 @@ class Gateway:
         if uniform(self._progress.noise, "outage", self.calls) < self.settings.outage_rate:
             return self._stopped(request, step, "failed", "the cloud did not answer in time", payload)
         if self._mind is not None:
-            self._mind.hide = hide
+            self._mind.hide = self._hide if request.redact else None
         try:
             reply = (self._mind or self.model).complete(payload.messages, payload.tools)
         except EndpointError as error:
@@ -184,7 +199,13 @@ class Gateway:
         return self._received(request, payload, reply, Usage(raw=raw, cached=cached), meter, step)
 
     def _payload(self, request: InvokeCloud, messages: Sequence[Message], tools: tuple[dict[str, Any], ...]) -> Payload:
-        """Returns what will cross, redacted if the request says so."""
+        """Returns what will cross, redacted if the request says so.
+
+        Raises:
+            RuntimeError: if the engine cannot be used.
+        """
+        if request.redact and isinstance(self.redactor, Unusable):
+            raise RuntimeError(self.redactor.problem)
         if request.redact and self._hidden is None:
             self._hidden = Transcript(self.redactor.redact)
         transcript = self._hidden if request.redact and self._hidden is not None else self._clear
@@ -196,15 +217,47 @@ class Gateway:
         """The engine of this session, made when first needed."""
         if self._redactor is None:
             episode = self._progress.episode
-            match self.settings.redactor:
-                case "none":
-                    self._redactor = NoRedactor()
-                case "oracle":
-                    self._redactor = OracleRedactor(episode.units)
-                case _:
-                    cards = episode.workspace.rows("contact").values()
-                    self._redactor = RuleRedactor([("name", card.name) for card in cards])
+            cards = episode.workspace.rows("contact").values()
+            directory = tuple(("name", card.name) for card in cards)
+            self._redactor = make_redactor(self.settings.redactor, Surroundings(directory=directory, units=episode.units))
         return self._redactor
+
+    def _hide(self, text: str) -> str:
+        """Returns a text as somebody writes it who has read nothing but what crossed; nothing at all if the engine fails."""
+        try:
+            redactor = self.redactor
+            hidden = redactor.hide(text) if isinstance(redactor, Hiding) else redactor.redact(text)
+        except Exception:  # an engine from outside
+            return ""
+        return hidden if isinstance(hidden, str) else ""
+
+    def _redaction(self, meter: Meter, step: int) -> EdgeTurn | None:
+        """Counts what a redactor has done since it was last asked, and returns the record of it."""
+        try:
+            redactor = self.redactor
+            work = redactor.take_work() if isinstance(redactor, Working) else Work()
+            flops = edge_flops(work.parameters, work.tokens_in + work.tokens_out)
+        except Exception:  # an engine from outside
+            return None
+        if not (work.tokens_in or work.tokens_out):
+            return None
+        took = latency_s(work.tokens_out, work.tokens_in, profile=EDGE_LATENCY)
+        meter.add_edge(work.tokens_in, work.tokens_out, work.parameters, took)
+        return EdgeTurn(step, work.tokens_in, work.tokens_out, flops, took, redaction=True)
+
+    def _mapped_back(self, request: InvokeCloud, payload: Payload, reply: Reply) -> tuple[str, dict[str, Any] | None, str]:
+        """Returns a reply's text and first call with placeholders mapped back, and what went wrong."""
+        call = reply.calls[0] if reply.calls else None
+        if not request.redact:
+            return reply.text, call, ""
+        try:
+            text = self.redactor.restore(reply.text)
+            if not isinstance(text, str):
+                raise TypeError("redaction restores a text to a text")
+            return text, restored_call(call, payload.tools, self.redactor.restore) if call is not None else None, ""
+        except Exception as error:  # an engine from outside
+            problem = f"placeholders could not be mapped back and are left as they are ({type(error).__name__})"
+            return f"{reply.text}\n[{problem}]", call, problem
 
     def _received(self, request: InvokeCloud, payload: Payload, reply: Reply, estimate: Usage, meter: Meter, step: int) -> Answer:
         """Meters, audits and maps back one reply."""
@@ -221,9 +274,7 @@ class Gateway:
         gap_usd = usd - cost_usd(own, self.rates) if reply.usage else Decimal(0)
         meter.add_gap(*gap, gap_usd)
         fresh, exposures = self._crossed(payload, step)
-        restore = self.redactor.restore if request.redact else _same
-        text = restore(reply.text)
-        first = _restored(reply.calls[0], restore) if reply.calls else None
+        text, first, problem = self._mapped_back(request, payload, reply)
         event = CloudCall(
             step=step,
             mode=request.mode,
@@ -243,6 +294,7 @@ class Gateway:
             gap_cached=gap[1],
             gap_out=gap[2],
             gap_usd=str(gap_usd),
+            problem=problem,
         )
         return Answer(event=event, text=text, call=first)
 
@@ -306,6 +358,15 @@ class Gateway:
         return Answer(event=event, text=problem, broken=broken)
 
 
+def _copied(redactor: Redactor) -> Redactor:
+    """Returns a copy of a redactor's session; if there is none, the copy of the episode goes on and sends nothing redacted."""
+    try:
+        copy = redactor.fork()
+    except Exception as error:  # an engine from outside
+        return Unusable(f"the redactor could not be copied ({type(error).__name__})")
+    return copy if callable(getattr(copy, "redact", None)) else Unusable("the redactor's copy is no redactor")
+
+
 def call_text(call: dict[str, Any]) -> str:
     """Returns a call as the text that a model writes for it."""
     arguments = call.get("arguments")
@@ -318,17 +379,3 @@ def _exposed(audit: Audit) -> float:
     """Returns the weighted share of the units that has crossed, 0 to 1: the sum of the exposure terms of the reward."""
     whole = sum(unit.weight for unit in audit.units)
     return sum(unit.weight * audit.levels.get(unit.id, 0.0) for unit in audit.units) / whole if whole else 0.0
-
-
-def _same(text: str) -> str:
-    return text
-
-
-def _restored(value: Any, restore: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return restore(value)
-    if isinstance(value, dict):
-        return {restore(key) if isinstance(key, str) else key: _restored(item, restore) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_restored(item, restore) for item in value]
-    return value

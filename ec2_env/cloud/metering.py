@@ -150,6 +150,10 @@ class LatencyProfile:
     decode_tokens_per_s: float
 
 
+EDGE_LATENCY = LatencyProfile(0.0, 2_000.0, 30.0)
+"""Speed of the edge."""
+
+
 def latency_s(output_tokens: int, input_tokens: int, *, profile: LatencyProfile) -> float:
     """Returns the simulated seconds of one call: round trip + input / prefill speed + output / decode speed.
 
@@ -169,8 +173,8 @@ class Meter:
         tokens_out: Cloud output tokens.
         cloud_usd: Price of all cloud calls, exact.
         cloud_calls: Cloud calls that were billed.
-        edge_tokens_in: Uncached input tokens of the edge model, probes and redactor calls included.
-        edge_tokens_out: Output tokens of the edge model.
+        edge_tokens_in: Uncached input tokens of the edge model, probes and models that redact included.
+        edge_tokens_out: Output tokens of the edge model, and of models that redact.
         edge_flops: Operations of the edge model, see `edge_flops`.
         edge_flops_without_probes: The same without probes, as EC2-Bench accounts: what a probe has read then stands in the
             edge's prefix cache and is in no turn's figure, so this understates strategies that probe.
@@ -210,7 +214,7 @@ class Meter:
         self.gap_usd += usd
 
     def add_edge(self, uncached_in: int, out: int, parameters: float, latency_s: float, *, probe: bool = False) -> None:
-        """Adds one turn, or one probe, of an edge model with `parameters` weights."""
+        """Adds one turn, one probe or one redaction by an edge model with `parameters` weights."""
         self.edge_tokens_in += uncached_in
         self.edge_tokens_out += out
         flops = edge_flops(parameters, uncached_in + out)

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import ahocorasick_rs
 
 from ec2_env.actions import clean
-from ec2_env.cloud.detection import Found, detect
+from ec2_env.cloud.detection import detect
+from ec2_env.cloud.finding import Found
 from ec2_env.cloud.folding import BLOCK, unblocked
 from ec2_env.cloud.matching import matcher_for
+from ec2_env.cloud.placeholders import TYPES, Placeholders
 from ec2_env.cloud.returning import ReturningValues, on_edges
 from ec2_env.errors import ConfigurationError
 from ec2_env.sensitive import KINDS, SensitiveUnit
-
-TYPES: tuple[str, ...] = (*(kind.upper() for kind in KINDS), "FIRM", "LITERAL")
-"""Types of placeholders. LITERAL stands for text that was already written like a placeholder."""
-
-_LIKE_PLACEHOLDER = re.compile(
-    rf"\[\s{{0,3}}({'|'.join(sorted(TYPES, key=len, reverse=True))})[\s_]{{0,3}}(\d{{3,9}})\s{{0,3}}\]", re.IGNORECASE | re.ASCII
-)
-MEMO_TEXTS = 500
-"""Redacted texts that a session remembers; the transcript is sent again and again."""
 
 
 class Redactor(Protocol):
@@ -42,6 +36,39 @@ class Redactor(Protocol):
         ...
 
 
+@runtime_checkable
+class Hiding(Protocol):
+    """A redactor that can say how somebody writes who has read nothing but redacted texts."""
+
+    def hide(self, text: str) -> str:
+        """Returns `text` with the values that are known to the session replaced. Quick, and without an effect on later texts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a redactor has read and written on the edge since it was last asked.
+
+    Attributes:
+        tokens_in: Uncached input tokens.
+        tokens_out: Output tokens.
+        parameters: Weights used for a token.
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    parameters: float = 0.0
+
+
+@runtime_checkable
+class Working(Protocol):
+    """A redactor whose work is counted with the edge model's."""
+
+    def take_work(self) -> Work:
+        """Returns the work since the last call."""
+        ...
+
+
 class NoRedactor:
     """Sends everything as it is."""
 
@@ -55,117 +82,65 @@ class NoRedactor:
         return self
 
 
-class _Session:
-    """Placeholders of one session, in both directions."""
+class Unusable:
+    """Stands in for a redactor that could not be copied: nothing can be sent through it.
 
-    __slots__ = ("counts", "memo", "placeholders", "values")
+    Args:
+        problem: Why, in words.
+    """
 
-    def __init__(self) -> None:
-        self.placeholders: dict[tuple[str, str], str] = {}
-        self.values: dict[str, str] = {}
-        self.counts: dict[str, int] = {}
-        self.memo: dict[str, str] = {}
+    def __init__(self, problem: str) -> None:
+        self.problem = problem
 
-    def fork(self) -> _Session:
-        other = _Session()
-        other.placeholders, other.values = dict(self.placeholders), dict(self.values)
-        other.counts, other.memo = dict(self.counts), dict(self.memo)
-        return other
-
-    def placeholder(self, kind: str, value: str) -> str:
-        known = self.placeholders.get((kind, value))
-        if known is None:
-            kind_type = kind.upper()
-            number = self.counts[kind_type] = self.counts.get(kind_type, 0) + 1
-            known = self.placeholders[kind, value] = f"[{kind_type}_{number:03d}]"
-            self.values[known] = value
-        return known
-
-    def redact(self, text: str, found: Iterable[Found]) -> str:
-        literal = (Found(*match.span(), "literal") for match in _LIKE_PLACEHOLDER.finditer(text)) if "[" in text else ()
-        parts: list[str] = []
-        last = 0
-        for start, end, kind in _disjoint([*found, *literal]):
-            parts += (text[last:start], self.placeholder(kind, text[start:end]))
-            last = end
-        parts.append(text[last:])
-        redacted = "".join(parts)
-        if len(self.memo) >= MEMO_TEXTS:
-            self.memo.clear()
-        self.memo[text] = redacted
-        return redacted
-
-    def forget(self, value: str) -> None:
-        """Drops remembered texts that hold `value`: it was not known to be sensitive when they were redacted."""
-        for text in [text for text in self.memo if value in text]:
-            del self.memo[text]
+    def redact(self, text: str) -> str:
+        raise RuntimeError(self.problem)
 
     def restore(self, text: str) -> str:
-        return _LIKE_PLACEHOLDER.sub(self._value, text) if "[" in text else text
+        return text
 
-    def _value(self, match: re.Match[str]) -> str:
-        return self.values.get(f"[{match[1].upper()}_{match[2]}]", match[0])
-
-
-def _disjoint(found: list[Found]) -> list[Found]:
-    """Returns disjoint ranges that cover the same characters, in order. Joined ranges take the kind of the longest."""
-    joined: list[Found] = []
-    longest = 0
-    for start, end, kind in sorted(set(found), key=lambda item: (item.start, -item.end, item.kind)):
-        if joined and start < joined[-1].end:
-            before = joined[-1]
-            longest, kind = (end - start, kind) if end - start > longest else (longest, before.kind)
-            joined[-1] = Found(before.start, max(before.end, end), kind)
-        elif end > start:
-            joined.append(Found(start, end, kind))
-            longest = end - start
-    return joined
+    def fork(self) -> Unusable:
+        return self
 
 
 class RuleRedactor:
-    """What a careful deployment can do: patterns with checksums, and the workspace's own directory of people and firms.
+    """What a careful deployment can do: patterns with checksums, names of fields, cues, and the workspace's own directory.
 
-    It knows no true values. It misses what has no pattern (health, contract terms, names outside the directory, encoded or
-    spaced-out values) and hides some harmless numbers. What it has hidden once, it hides wherever it returns in the
-    session, as it was written then.
+    It knows no true values. What it has hidden once, it hides wherever it returns in the session.
 
     Args:
         directory: (kind, value) of known people, addresses and firms; kinds are those of `ec2_env.sensitive.KINDS`, or "firm".
+        more: Finds what the rules do not; what both find is hidden. A function of a module, so that sessions can be pickled.
 
     Raises:
         ConfigurationError: if a kind is unknown.
     """
 
-    __slots__ = ("_automaton", "_directory", "_returning", "_session")
+    __slots__ = ("_automaton", "_directory", "_more", "_names", "_returning", "_session")
 
-    def __init__(self, directory: Sequence[tuple[str, str]] = ()) -> None:
+    def __init__(self, directory: Sequence[tuple[str, str]] = (), more: Callable[[str], Sequence[Found]] | None = None) -> None:
         for kind, value in directory:
             if kind.upper() not in TYPES:
                 raise ConfigurationError(
                     f"directory entry {value!r} has the unknown kind {kind!r}; kinds are {', '.join(KINDS)}, firm"
                 )
-        self._directory = tuple(dict.fromkeys((kind, value.strip()) for kind, value in directory if value.strip()))
-        self._automaton = _automaton(self._directory)
-        self._session = _Session()
-        self._returning = ReturningValues()
+        self.__setstate__((tuple(_spellings(directory)), more, Placeholders(), ReturningValues()))
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self._directory, self._session, self._returning)
+        return (self._directory, self._more, self._session, self._returning)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self._directory, self._session, self._returning = state
+        self._directory, self._more, self._session, self._returning = state
         self._automaton = _automaton(self._directory)
+        self._names = frozenset(value for kind, value in self._directory if kind == "name")
 
     def redact(self, text: str) -> str:
         """Returns `text` with detected values replaced, the longest first where they overlap."""
         known = self._session.memo.get(text)
-        if known is not None:
-            return known
-        found = detect(text)
-        for start, end, kind in found:
-            if self._returning.add(text[start:end], kind):
-                self._session.forget(text[start:end])
-        return self._session.redact(text, [*found, *self._known(text), *self._returning.find(text)])
+        return self._session.redact(text, self._found(text)) if known is None else known
+
+    def hide(self, text: str) -> str:
+        """Returns `text` as a reader of the session would write it: an amount as the placeholder that an equal one has."""
+        return self._session.hide(text, self._found(text))
 
     def restore(self, text: str) -> str:
         """Returns `text` with the session's placeholders replaced by what they stand for; case and spaces do not matter."""
@@ -174,20 +149,51 @@ class RuleRedactor:
     def fork(self) -> RuleRedactor:
         """Returns an independent copy of the session."""
         other = RuleRedactor.__new__(RuleRedactor)
-        other._directory, other._automaton, other._session = self._directory, self._automaton, self._session.fork()
-        other._returning = self._returning.fork()
+        for name in self.__slots__:
+            setattr(other, name, getattr(self, name))
+        other._session, other._returning = self._session.fork(), self._returning.fork()
         return other
+
+    def _found(self, text: str) -> list[Found]:
+        known = self._known(text)
+        spans = {(start, end) for start, end, _ in known}  # the directory knows better what a value is
+        detected = (*detect(text), *(self._more(text) if self._more is not None else ()))
+        found = [one for one in detected if (one.start, one.end) not in spans]
+        for start, end, kind in found:
+            if self._returning.add(text[start:end], kind):
+                self._session.memo.clear()  # what was redacted before may hold the value
+        return [*found, *known, *self._returning.find(text)]
 
     def _known(self, text: str) -> list[Found]:
         plain = clean(text)  # as long as the text: each lone surrogate becomes one question mark
         lower = plain.lower()
         if len(lower) != len(plain):
             lower = plain
-        return [
+        found = [
             Found(start, end, self._directory[index][0])
             for index, start, end in self._automaton.find_matches_as_indexes(lower)
             if on_edges(text, start, end)
         ]
+        if self._names:
+            found += [
+                Found(*match.span(), "name")
+                for match in _MIDDLE_INITIAL.finditer(plain)
+                if f"{match[1]} {match[2]}" in self._names
+            ]
+        return found
+
+
+_MIDDLE_INITIAL = re.compile(r"\b([A-Z][A-Za-z'-]{1,20}) [A-Z]\.? ([A-Z][A-Za-z'-]{1,20})\b")
+
+
+def _spellings(directory: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yields the entries, each once, and a name of two words in the other order and with an initial as well."""
+    entries = dict.fromkeys((kind, value.strip()) for kind, value in directory if value.strip())
+    for kind, value in entries:
+        yield kind, value
+        first, space, last = value.partition(" ")
+        if kind == "name" and space and " " not in last and len(first) > 1:
+            yield from ((kind, f"{last}, {first}"), (kind, f"{last} {first}"), (kind, f"{first[0]}. {last}"))
 
 
 def _automaton(directory: Sequence[tuple[str, str]]) -> ahocorasick_rs.AhoCorasick:
@@ -207,7 +213,7 @@ class OracleRedactor:
 
     def __init__(self, units: Sequence[SensitiveUnit]) -> None:
         self._matcher = matcher_for(units)
-        self._session = _Session()
+        self._session = Placeholders()
 
     def __getstate__(self) -> tuple[Any, ...]:
         return (self._matcher.units, self._session)

@@ -208,8 +208,9 @@ def test_values_are_hidden_on_the_edges_of_tokens_however_many_there_are() -> No
     text = " and ".join(values)
     assert not any(value in redactor.redact(text) for value in values)
     assert redactor.restore(redactor.redact(text)) == text
-    inside = " ".join(f"a{value}9" for value in values)
-    assert redactor.redact(inside) == inside
+    inside = "the ab1199x of ab1199"
+    redactor.redact("password: ab1199")
+    assert redactor.redact(inside) == "the ab1199x of [PASSWORD_201]"
 
 
 def test_replies_are_restored_whatever_case_and_spacing_the_model_uses() -> None:

@@ -1,0 +1,1 @@
+"""Redaction engines, one a file; the file name is the engine name."""
