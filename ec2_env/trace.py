@@ -52,7 +52,10 @@ class ToolRan(msgspec.Struct, frozen=True, tag="tool"):
 
 
 class EdgeTurn(msgspec.Struct, frozen=True, tag="edge"):
-    """One turn, or one probe, of the edge model, or what a model on the edge did to redact a request. Tokens of input are those not in its prefix cache."""
+    """One turn, or one probe, of the edge model, or what a model on the edge did to redact a request.
+
+    Tokens of input are those not in its prefix cache.
+    """
 
     step: int
     tokens_in: int
