@@ -164,7 +164,7 @@ def blind(pairs: Sequence[tuple[str, str]], seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=2, help="play every Nth task of ec2-128 (default: 2)")
-    parser.add_argument("--seeds", type=int, default=12, help="seeds of the constructed texts (default: 12)")
+    parser.add_argument("--seeds", type=int, default=40, help="seeds of the constructed texts (default: 40)")
     parser.add_argument("--blind-seeds", type=int, default=2, help="seeds of each task for the options alone (default: 2)")
     parser.add_argument("--model", help="let this model guess, instead of the fixed scorer")
     chosen = parser.parse_args()

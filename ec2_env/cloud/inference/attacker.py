@@ -191,9 +191,9 @@ def _spelled(candidates: Sequence[str], sent: Sent) -> Scores:
         others = [other for number, other in enumerate(folded) if number != index]
         best = 0.0
         for view in sent.spelled:
-            shortest = 4 if code.isascii() and not code.isdigit() else 3
-            for length in range(min(len(code), len(view)), shortest - 1, -1):
-                piece = next((p for p in _cut(code, length) if p in view and _tells(p, others)), None)
+            for length in range(min(len(code), len(view)), 2, -1):
+                pieces = (p for p in _cut(code, length) if length > 3 or p.isdigit() or not p.isascii())
+                piece = next((p for p in pieces if p in view and _tells(p, others)), None)
                 if piece is not None:
                     base = (
                         10
