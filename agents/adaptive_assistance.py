@@ -11,6 +11,8 @@ from ec2_env.strategy import SHARING, Choice, Decision, Strategy, StrategyMaker,
 class AdaptiveAssistance:
     """Asks on the edge model's own wish.
 
+    A model that does not tell its wish is asked for it before every step but the one after advice: one more completion each time.
+
     Attributes:
         chosen: Options of sharing, see `ec2_env.strategy.SHARING`.
     """
@@ -24,7 +26,11 @@ class AdaptiveAssistance:
 
     def decide(self, view: View) -> Choice:
         """Asks for advice when the edge model wants help; returns EDGE otherwise."""
-        return sharing("advise", self.chosen) if view.signals().wants_help else Decision.EDGE
+        wants_help = view.signals().wants_help
+        if wants_help is None:
+            just_advised = bool(view.decisions) and view.decisions[-1] is not Decision.EDGE
+            wants_help = not just_advised and bool(view.write("wish"))
+        return sharing("advise", self.chosen) if wants_help else Decision.EDGE
 
 
 def make(options: str) -> Strategy:

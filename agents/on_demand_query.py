@@ -8,7 +8,6 @@ from ec2_env.actions import InvokeCloud
 from ec2_env.prompts import ADVICE_MARK, CLOUD_DOWN
 from ec2_env.strategy import Choice, Decision, Strategy, StrategyMaker, View, flags
 
-
 ATTEMPTS = 3
 """Requests that failed in a row, after which the edge asks no more."""
 

@@ -21,7 +21,7 @@ CLOUD_DOWN = "The cloud could not help:"
 LEFT_OUT = "left out]"
 """End of everything that stands for a part of the transcript that does not cross, see `ec2_env.cloud.relevance`."""
 
-Writing = Literal["question", "report"]
+Writing = Literal["question", "report", "wish"]
 """What an edge model may be asked to write to the cloud."""
 NOTHING = "NONE"
 """What it writes if it wants no help."""
@@ -31,13 +31,17 @@ WRITE: dict[Writing, str] = {
         f"know, and leave out private values that it does not need. Write the question in at most 80 words, or {NOTHING} if you "
         "need no help. Do not call a tool now."
     ),
+    "wish": (
+        "Before your next step you may ask a stronger model for advice. It reads all that was said here. Write in at most 40 "
+        f"words what you want advice on, or {NOTHING} if you need none. Do not call a tool now."
+    ),
     "report": (
         "Report to whoever leads you what you have done since the last subtask and what you found, in at most 120 words. Your "
         "report is all that will be seen: give ids, counts and what the next decision takes, and leave out other private values. "
         "Do not call a tool now."
     ),
 }
-WORDS: dict[Writing, int] = {"question": 80, "report": 120}
+WORDS: dict[Writing, int] = {"question": 80, "report": 120, "wish": 40}
 """Words after which a text is cut."""
 DELEGATE = (
     "You lead the assistant. It sees the data; you see only what it reports. Answer with its next subtask, in at most 60 words, "

@@ -243,7 +243,8 @@ class Session:
             if implements(type(self.edge), Writer):
                 reply = cast(Writer, self.edge).write(purpose, self.messages)
             else:
-                reply = tamed(self.edge.complete([*self.messages, {"role": "user", "content": WRITE[purpose]}]))
+                model = cast(Model, self.edge_model)  # not what is bound to the episode: calls of its that wait go on waiting
+                reply = tamed(model.complete([*self.messages, {"role": "user", "content": WRITE[purpose]}]))
         except EndpointError as error:
             self.broken = str(error)
             return ""

@@ -101,7 +101,7 @@ def written(
     """Returns what a simulated edge model writes to the cloud; the rules are in the module's docstring.
 
     Args:
-        purpose: A question or a report.
+        purpose: A report; else a question. (A simulated model tells its wish for help without words.)
         progress: The episode.
         profile: What the model is like.
         step: What it means to do next, by its own lights.

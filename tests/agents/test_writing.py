@@ -159,6 +159,17 @@ def test_a_real_edge_may_decline_to_ask(answer: str) -> None:
     assert len([event for event in done.events if isinstance(event, EdgeTurn)]) == 6, "three turns, three times asked"
 
 
+def test_a_real_edge_says_what_it_wants_advice_on_and_the_transcript_crosses() -> None:
+    for answer, steps in (("Which mail is it?", [0, 2]), ("NONE", [])):
+        edge = writes(answer)
+        done = play(
+            DecisionEnv(edge=edge, cloud=cloud("The newest."), max_episode_steps=4), load_strategy("adaptive_assistance"), key()
+        )
+        assert [call.step for call in calls_of(done)] == steps
+        assert all(call.share == "transcript" for call in calls_of(done))
+    assert len(edge.seen) == 8, "four turns, four times asked"
+
+
 def test_thoughts_do_not_cross_and_long_texts_are_cut() -> None:
     assert written_text("<think>The IBAN is DE12.</think> Which one?", 80) == "Which one?"
     assert written_text("one two  three four", 3) == "one two  three"
