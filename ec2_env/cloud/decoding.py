@@ -48,7 +48,7 @@ _ONLY_HEX = _classes(" ", h="0123456789abcdefABCDEF")
 _HEX = re.compile(rb"hhhhhhhh+")
 _CODE_CLASSES = _classes(".", n=_LOWER + _UPPER, h="2345678bcefBCEF", k="9adAD", o="0", i="1", s=" :,-;")
 _CODE = rb"(?:[hk][hkoi]|ok|i[hkoi][hkoi]|[hki][hkoi]{4})"
-_CODES_HINT = re.compile(rb"s%bs{1,2}%bs{1,2}%b(?:[hkoi]|s{1,2}[hkoi])*" % (_CODE, _CODE, _CODE))
+_CODES_HINT = re.compile(rb"s(?=[hkoi][hkoi])%bs{1,2}%bs{1,2}%b(?:[hkoi]|s{1,2}[hkoi])*" % (_CODE, _CODE, _CODE))
 """Three codes of readable characters in a row, in hex or decimal, and what follows; dates and times of day have others."""
 _BYTE = r"(?:[2-9a-fA-F][0-9a-fA-F]|0[9aAdD])"
 """A byte of readable text in hex."""
@@ -93,7 +93,7 @@ def _readings(view: View) -> Iterator[View]:
         yield from _replaced(view, "escaped", _ESCAPE, _unescape)
     if "<" in text and _TAG_IN_WORD.search(text):
         yield from _replaced(view, "markup", _TAG, lambda _: "")
-    if "+" in text:
+    if "+" in text and ('+ "' in text or '+"' in text or "+ '" in text or "+'" in text):
         yield from _replaced(view, "joined", _JOINT, lambda _: "")
     if len(text) >= 8:
         yield from _runs(view, text.encode("ascii", "replace"))
@@ -120,7 +120,7 @@ def _runs(view: View, chars: bytes) -> Iterator[View]:
         yield from _decoded(view, "hex", match.start(), match.end(), _from_hex(run))
     if bits:
         yield from _each(view, "binary", _BITS, _from_bits)
-    prefixed = "0x" in text or "\\x" in text
+    prefixed = "0x" in text or ("\\" in text and "\\x" in text)
     if prefixed:
         yield from _each(view, "hex", _HEX_APART, _from_hex)
     for hint in _CODES_HINT.finditer(chars.translate(_CODE_CLASSES)):

@@ -72,15 +72,18 @@ LONG = 100
 def _codes(text: str) -> Codes | None:
     """Returns the folded code of each character, 0 where it is dropped, or None if a character folds to several."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    if codes.max() >= _TABLE_SIZE:
+    try:
+        folded = _TABLE[codes]
+    except IndexError:
         return None
-    folded = _TABLE[codes]
-    if folded.max() >= _SEVERAL:
+    highest = folded.max()
+    if highest == _UNKNOWN:
         for code in np.unique(codes[folded == _UNKNOWN]).tolist():
             chars = _FOLDS[chr(code)]
             _TABLE[code] = 0 if not chars else ord(chars) if len(chars) == 1 else _SEVERAL
         folded = _TABLE[codes]
-    return folded if folded.max() < _SEVERAL else None
+        highest = folded.max()
+    return folded if highest < _SEVERAL else None
 
 
 def fold(text: str) -> str:
@@ -92,7 +95,8 @@ def fold(text: str) -> str:
 
 
 def _text_of(codes: Codes) -> str:
-    return codes[codes != 0].tobytes().decode("utf-32-le", "surrogatepass")
+    text: str = codes[codes != 0].tobytes().decode("utf-32-le")
+    return text
 
 
 def fold_offsets(text: str) -> list[int]:

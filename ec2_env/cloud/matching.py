@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -86,10 +86,10 @@ class Matcher:
         reach = 2 * self._longest + 16
         left, right = left[-reach:], right[:reach]
         cut = len(left)
-        if not self._unfoldable and not self._may_cross(fold(unblocked(left)), fold(unblocked(right))):
+        if not self._unfoldable and not self._may_cross(_edge(left), _edge(right)):
             return []
         view = View(unblocked(left + right))
-        hits = self._whole(view, self._matches(view)[0], every=True)
+        hits = self._whole(view, self._matches(view)[0], None)
         return [hit._replace(span=(0, hit.span[1] - cut), form="split") for hit in hits if hit.span[0] < cut < hit.span[1]]
 
     def _may_cross(self, left: str, right: str) -> bool:
@@ -115,13 +115,14 @@ class Matcher:
             return Findings((), ())
         hits: list[Hit] = []
         parts: list[Part] = []
+        full: set[int] | None = None if every else set()
         for view in (View(text), *decoded_views(text)):
             whole, grams, triggers = self._matches(view)
             if whole or self._unfoldable:
-                hits += self._whole(view, whole, every=every)
+                hits += self._whole(view, whole, full)
             if triggers:
                 hits += self._amounts.hits(view, triggers)
-            for part, level in self._parts(view, grams) if grams else ():
+            for part, level in self._parts(view, grams, full or ()) if grams else ():
                 if level:
                     hits.append(Hit(part.unit, level, part.span, view.form or "partial"))
                 parts.append(part)
@@ -161,16 +162,16 @@ class Matcher:
         values = ((index, unblocked(unit.value)) for index, unit in enumerate(self.units))
         return [(index, value) for index, value in values if value.strip() and not fold(value)]
 
-    def _whole(self, view: View, matches: list[_Match], *, every: bool) -> list[Hit]:
+    def _whole(self, view: View, matches: list[_Match], full: set[int] | None) -> list[Hit]:
+        """Returns the hits among `matches`. Units in `full` are passed over, and those found in full are added to it."""
         hits = []
-        full: set[int] = set()
         for number, start, end in matches:
             pattern = self._patterns[number]
-            if pattern.unit in full:
+            if full is not None and pattern.unit in full:
                 continue
             span = satisfied(pattern, view, start, end)
             if span is not None:
-                if pattern.level == FULL and not every:
+                if pattern.level == FULL and full is not None:
                     full.add(pattern.unit)
                 hits.append(
                     Hit(pattern.unit, pattern.level, view.span(*span), view.form or self._named(pattern, view.text[slice(*span)]))
@@ -206,8 +207,8 @@ class Matcher:
         """Maps short texts to (unit, position in its value). Every part long enough to count contains one of them."""
         grams: dict[str, list[tuple[int, int]]] = {}
         for unit, fragments in self._fragments.items():
-            stride = max(2, fragments.least // 4)
-            size = max(2, fragments.least - stride + 1)
+            stride = max(1, fragments.least // 4) if fragments.least >= 8 else 1
+            size = fragments.least - stride + 1
             for start in range(0, len(fragments.folded) - size + 1, stride):
                 gram = fragments.folded[start : start + size]
                 if len(set(gram)) > 1:
@@ -218,24 +219,34 @@ class Matcher:
     def _gram_list(self) -> list[list[tuple[int, int]]]:
         return list(self._grams.values())
 
-    def _parts(self, view: View, matches: list[_Match]) -> Iterator[tuple[Part, float]]:
-        """Yields the maximal parts of values in a text, with the level at which each counts by itself (0 if it does not)."""
+    def _parts(self, view: View, matches: list[_Match], full: Container[int]) -> Iterator[tuple[Part, float]]:
+        """Yields the maximal parts of values in a text, with the level at which each counts by itself (0 if it does not).
+
+        Units in `full` are passed over.
+        """
         done: dict[tuple[int, int], int] = {}
+        inside: dict[tuple[int, int], bool] = {}
         budget, folded = MAX_PARTS, view.folded
         for gram, start, end in matches:
             for unit, position in self._gram_list[gram]:
-                if done.get((unit, start - position), -1) >= end:
+                if unit in full or done.get((unit, start - position), -1) >= end:
                     continue
                 budget -= 1
                 if budget < 0:
                     return
                 fragments = self._fragments[unit]
-                first, last = _extended(fragments.folded, position, folded, start, end - start)
+                first, last = _extended(fragments.folded, position, folded, start, end)
                 done[unit, start - position] = last
-                if last - first >= fragments.least:
-                    part = _part(fragments, view, first, last, first - (start - position))
-                    if part is not None:
-                        yield part
+                if last - first < fragments.least:
+                    continue
+                if fragments.bounded and not fragments.digits:
+                    if (first, last) not in inside:
+                        inside[first, last] = _inside(view.text, *view.origins_of([first, last - 1]))
+                    if inside[first, last]:
+                        continue
+                part = _part(fragments, view, first, last, first - (start - position))
+                if part is not None:
+                    yield part
 
 
 def matcher_for(units: Sequence[SensitiveUnit]) -> Matcher:
@@ -252,17 +263,23 @@ def _automaton(patterns: list[str]) -> ahocorasick_rs.AhoCorasick:
     return ahocorasick_rs.AhoCorasick(patterns, implementation=ahocorasick_rs.Implementation.ContiguousNFA, store_patterns=False)
 
 
-def _extended(value: str, position: int, folded: str, start: int, size: int) -> tuple[int, int]:
-    """Returns the range of `folded` around `start` that agrees with `value` around `position`."""
-    if start >= position and folded.startswith(value, start - position):
-        return start - position, start - position + len(value)
-    left = 0
-    while position - left > 0 and start - left > 0 and value[position - left - 1] == folded[start - left - 1]:
-        left += 1
-    right = size
-    while position + right < len(value) and start + right < len(folded) and value[position + right] == folded[start + right]:
-        right += 1
-    return start - left, start + right
+@lru_cache(maxsize=4_000)
+def _edge(text: str) -> str:
+    """Returns the start or the end of a text, folded."""
+    return fold(unblocked(text))
+
+
+def _extended(value: str, position: int, folded: str, start: int, end: int) -> tuple[int, int]:
+    """Returns the range of `folded` around `start`, `end` that agrees with `value` around `position`."""
+    offset = start - position
+    if offset >= 0 and folded.startswith(value, offset):
+        return offset, offset + len(value)
+    first, last = max(0, offset), min(len(folded), offset + len(value))
+    while start > first and value[start - 1 - offset] == folded[start - 1]:
+        start -= 1
+    while end < last and value[end - offset] == folded[end]:
+        end += 1
+    return start, end
 
 
 def _whole_words(text: str, offsets: list[int]) -> list[int]:
@@ -275,11 +292,21 @@ def _whole_words(text: str, offsets: list[int]) -> list[int]:
     return offsets[first:last]
 
 
+def _in_word(text: str, begin: int, final: int) -> bool:
+    """Says whether a word goes on beyond `begin` or `final`."""
+    return (word(text, begin - 1) and not is_cjk(text[begin])) or (word(text, final + 1) and not is_cjk(text[final]))
+
+
+def _inside(text: str, begin: int, final: int) -> bool:
+    """Says whether a word or a number goes on beyond `begin` or `final`."""
+    return inside_number(text, begin, final, grouped=True) or _in_word(text, begin, final)
+
+
 def _part(fragments: Fragments, view: View, first: int, last: int, position: int) -> tuple[Part, float] | None:
     text, size = view.text, last - first
     offsets = view.origins(first, last)
     begin, final = offsets[0], offsets[-1]
-    outside = (word(text, begin - 1) and not is_cjk(text[begin])) or (word(text, final + 1) and not is_cjk(text[final]))
+    outside = _in_word(text, begin, final)
     if outside and (fragments.digits or (not fragments.bounded and size < fragments.most)):
         shorter = _whole_words(text, offsets)
         if len(shorter) >= fragments.least:

@@ -136,20 +136,24 @@ def chinese_cents(cents: int, *, formal: bool = False) -> str:
 
 def digit_words(folded: str, *, chinese: bool = False) -> str:
     """Returns a folded number read out digit by digit; letters stay as they are."""
-    words = _ZH_DIGITS[0] if chinese else _ONES
-    return "".join(words[int(char)] if char in "0123456789" else char for char in folded)
+    return folded.translate(_READ_ZH if chinese else _READ)
+
+
+_READ = {0x30 + digit: word for digit, word in enumerate(_ONES[:10])}
+_ZERO = "\0"
+_READ_ZH = {0x30 + digit: word for digit, word in enumerate(_ZH_DIGITS[0])}
 
 
 def phone_words(digits: str) -> Iterator[str]:
     """Yields a phone number as it is read out: "oh" for a zero, and two or three equal digits in one."""
-    words = ["oh", *_ONES[1:10]]
-    yield "".join(words[int(digit)] for digit in digits)
-    for zero in ("oh", "zero"):
-        words[0] = zero
-        runs = re.findall(r"((\d)\2?\2?)", digits)
-        yield "".join(f"{('', 'double', 'triple')[len(run) - 1]}{words[int(digit)]}" for run, digit in runs)
-        pairs = re.findall(r"((\d)\2?)", digits)
-        yield "".join(f"{'double' if len(run) > 1 else ''}{words[int(digit)]}" for run, digit in pairs)
+    doubled = tripled = digits
+    for digit in dict.fromkeys(digits):
+        word = _READ[ord(digit)] if digit != "0" else _ZERO
+        tripled = tripled.replace(digit * 3, f"triple{word}")
+        tripled = tripled.replace(digit * 2, f"double{word}")
+        doubled = doubled.replace(digit * 2, f"double{word}")
+    yield from dict.fromkeys(said.replace(_ZERO, "oh").replace("0", "oh").translate(_READ) for said in (digits, doubled, tripled))
+    yield from dict.fromkeys(said.replace(_ZERO, "zero").translate(_READ) for said in (doubled, tripled))
 
 
 def date_words(day: date) -> Iterator[str]:
