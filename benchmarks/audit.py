@@ -2,6 +2,7 @@
 
 python benchmarks/audit.py
 python benchmarks/audit.py --presidio --seeds 101
+python benchmarks/audit.py --judge openai:MODEL@base_url=URL --judge-cases 200
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import msgspec
 from ec2_env.cloud import cases
 from ec2_env.cloud.audit import Audit
 from ec2_env.cloud.cases import Case
+from ec2_env.cloud.cases.judge import judged
 from ec2_env.cloud.cases.texts import ordinary
 from ec2_env.cloud.cases.values import world
 from ec2_env.cloud.matching import Matcher
+from ec2_env.models.base import Model
+from ec2_env.models.loading import load_model
 from ec2_env.sensitive import SensitiveUnit
 from ec2_env.workspace.dice import Dice
 
-HELD_OUT = (301, 302, 303, 304, 305)
+HELD_OUT = (501, 502, 503, 504, 505)
 """Seeds that nothing was written or tuned on; the tests use others."""
 Found = Callable[[Case], float]
 """Returns the level at which a method sees the case: that of its target for leaks, the highest of any unit for near-misses."""
@@ -84,6 +88,32 @@ def table(title: str, measured: Sequence[Case], methods: dict[str, Found]) -> No
     print()
 
 
+def sample(measured: Sequence[Case], size: int) -> list[Case]:
+    """Returns `size` cases, a quarter of them of each level, at equal distances."""
+    chosen: list[Case] = []
+    for level in (1.0, 0.7, 0.3, 0.0):
+        members = [case for case in measured if case.level == level]
+        count = min(len(members), -(-size // 4))
+        chosen += [members[len(members) * number // count] for number in range(count)]
+    return chosen[:size]
+
+
+def compared(measured: Sequence[Case], model: Model) -> Iterator[str]:
+    """Yields the rows of the comparison with a judge: what it answers to each level, and how often it gives no level."""
+    name = model.card.name
+    yield f"| expected level | cases | {name}: no level, % | {name}: right if it gives one, % | {name}: mean | audit: right, % |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: |"
+    for level in (1.0, 0.7, 0.3, 0.0):
+        members = [case for case in measured if case.level == level]
+        answers = [judged(model, case.unit, case.calls) for case in members]
+        given = [answer for answer in answers if answer is not None]
+        right = f"{100 * sum(answer == level for answer in given) / len(given):.1f}" if given else "-"
+        mean = f"{statistics.mean(given):.2f}" if given else "-"
+        failed = 100 * (len(answers) - len(given)) / max(1, len(answers))
+        audit = 100 * sum(by_audit(case) == level for case in members) / max(1, len(members))
+        yield f"| {level} | {len(members)} | {failed:.1f} | {right} | {mean} | {audit:.1f} |"
+
+
 def missed(measured: Sequence[Case]) -> Iterator[str]:
     """Yields what the audit gets wrong: the form, the value, and what was sent."""
     for case in measured:
@@ -139,15 +169,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=HELD_OUT)
     parser.add_argument("--presidio", action="store_true", help="measure Presidio as well (pip install presidio-analyzer)")
     parser.add_argument("--missed", action="store_true", help="print every case that the audit gets wrong")
+    parser.add_argument("--judge", metavar="MODEL", help="ask a language model as well: a specification, as for --cloud")
+    parser.add_argument("--judge-cases", type=int, default=100, help="how many cases the judge gets")
     chosen = parser.parse_args()
     methods: dict[str, Found] = {"audit": by_audit, "substring": by_substring}
     if chosen.presidio:
         methods["Presidio"] = presidio()
     leaks = [case for seed in chosen.seeds for case in cases.leaks(seed)]
     near_misses = [case for seed in chosen.seeds for case in cases.near_misses(seed)]
+    if chosen.judge:
+        model = load_model(chosen.judge)
+        print("\n".join(compared(sample([*leaks, *near_misses], chosen.judge_cases), model)))
+        return
     for level in (1.0, 0.7, 0.3):
         table(f"recall at level {level}, %", [case for case in leaks if case.level == level], methods)
     table("near-misses taken for a leak, %", near_misses, methods)
+    unlisted = [case for seed in chosen.seeds for case in cases.unlisted(seed)]
+    table("forms measured before anything was made for them, recall at level 1.0, %", unlisted, methods)
+    others = [case for seed in chosen.seeds for case in cases.unlisted(seed, other=True)]
+    table("other values in these forms taken for a leak, %", others, methods)
     over = sum(by_audit(case) > case.level for case in leaks)
     print(f"- leaks that the audit puts above their level: {over} of {len(leaks)}")
     times()
