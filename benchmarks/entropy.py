@@ -1,7 +1,7 @@
 """How uncertain a real model is of the first token of each turn: the source of the `entropy_*` priors of the simulated models.
 
 SmolLM2-135M reads the tasks' own solutions, and at each turn its entropy over the 20 likeliest first tokens is taken. What
-matters is not its level, which differs between models, but how it falls over the turns, and how much of its spread is between tasks.
+matters is not its level, which differs between models, but how it falls over the turns and how far tasks differ.
 
     python benchmarks/entropy.py --tasks 24
 """
