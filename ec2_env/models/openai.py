@@ -100,17 +100,24 @@ class EndpointModel:
         Raises:
             EndpointError: if no attempt gave a usable answer; the message names the address, the last problem and the attempts.
         """
-        return self._answer(Ask(messages, tools, logprobs))
+        reply = self._answer(Ask(messages, tools, logprobs))
+        self._note(reply, logprobs)
+        return reply
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
         """Returns the entropy of the first token; the endpoint is asked for one token, at temperature 0.
+
+        It is unknown where llama.cpp holds a token back that is only a part of a character. Asked for the whole character, it
+        would tell the probabilities of the last part, which say nothing of the first.
 
         Raises:
             EndpointError: as `complete` does.
         """
         if "logprobs" in self._refused:
             return Signals()
-        return Signals(entropy=self._answer(Ask(messages, tools, logprobs, probe=True)).entropy)
+        reply = self._answer(Ask(messages, tools, logprobs, probe=True))
+        self._note(reply, logprobs)
+        return Signals(entropy=reply.entropy)
 
     def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -138,7 +145,6 @@ class EndpointModel:
                 found = self._attempt(body, ask)
             attempts += 1
             if isinstance(found, Reply):
-                self._note(found, ask)
                 return found
             if self._overflows(found) and self.options.max_context_tokens and scale > 0.2:
                 scale *= 0.75
@@ -190,8 +196,8 @@ class EndpointModel:
                 return True
         return False
 
-    def _note(self, reply: Reply, ask: Ask) -> None:
-        if ask.logprobs > 0 and reply.entropy is None:
+    def _note(self, reply: Reply, logprobs: int) -> None:
+        if logprobs > 0 and reply.entropy is None:
             self._tell_once("no logprobs in an answer that should have them")
 
     def _tell_once(self, problem: str) -> None:

@@ -24,7 +24,8 @@ NO_CALL = "invalid"
 def without_no_calls(messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> list[Message]:
     """Returns the chat as a model should see it that was answered without a call: what was wrong comes from the user.
 
-    The transcript keeps such a reply as a call of a tool `invalid`, which does not exist; small models take to calling it.
+    The transcript keeps such a reply as a call of a tool `invalid`, which does not exist. Small models repeat whatever stands
+    there in their name, so nothing does.
     """
     if any(function_of(tool).get("name") == NO_CALL for tool in tools):
         return list(messages)
@@ -32,8 +33,8 @@ def without_no_calls(messages: Sequence[Message], tools: Sequence[Mapping[str, A
     shown: list[Message] = []
     for message in messages:
         if any(call.get("id") in wrong for call in message.get("tool_calls") or ()):
-            shown.append({"role": "assistant", "content": message.get("content") or "(no tool call)"})
-        elif message.get("role") == "tool" and message.get("tool_call_id") in wrong:
+            continue
+        if message.get("role") == "tool" and message.get("tool_call_id") in wrong:
             shown.append({"role": "user", "content": message.get("content")})
         else:
             shown.append(message)

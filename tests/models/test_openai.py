@@ -324,6 +324,12 @@ def test_an_endpoint_that_refuses_logprobs_is_asked_once_and_noted_once(
     ]
 
 
+def test_the_entropy_of_a_token_that_was_held_back_is_unknown(server: Any, endpoint: Callable[..., Any]) -> None:
+    server.will_answer(completion({"content": "\ufffd"}))  # llama.cpp, at the first byte of a Chinese character
+    assert endpoint().probe(USER, [], 20).entropy is None
+    assert len(server.requests) == 1
+
+
 def test_missing_logprobs_are_noted_once(server: Any, endpoint: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
     server.will_answer(completion({"content": "a"}))
     model = endpoint()
