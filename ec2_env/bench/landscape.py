@@ -36,11 +36,16 @@ from ec2_env.training.states import EXPLORE, State, advance, go_to
 RANDOM = "random"
 FIXED = tuple(spec for spec in STRATEGIES if spec != RANDOM)
 """Strategies with a rule of their own that nobody trained."""
-COST = (0.0, RewardWeights().cost, 2.0)
-PRIVACY = (0.0, RewardWeights().privacy, 2.0)
-"""Weights of the grid: none, the default, and so heavy that the cloud costs more than the task is worth."""
-GRID = tuple(RewardWeights(cost=cost, privacy=privacy) for cost in COST for privacy in PRIVACY)
-NONE, DEFAULT, HEAVY = 0, 4, 8
+GRID = (
+    RewardWeights(cost=0, privacy=0),
+    RewardWeights(privacy=0),
+    RewardWeights(cost=0),
+    RewardWeights(),
+    RewardWeights(cost=2, privacy=2),
+)
+"""No weight on cost and privacy, the default weight on one of them, on both, and so heavy a weight that doing all of it in the cloud
+costs more than a task is worth."""
+NONE, DEFAULT, HEAVY = 0, 3, 4
 """Places in the grid."""
 PER_EPISODE = 4
 """States of one episode whose decisions are valued: neighbors are much alike."""

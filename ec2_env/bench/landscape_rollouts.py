@@ -80,8 +80,8 @@ class Race:
         first: Lucks under which every decision is tried with every continuation.
         more: Further lucks for the pairs of decision and continuation that stay in the race.
         kept: How many such pairs stay.
-        doubt: Lucks that are added in thought, under which the decision makes no difference to completion. Costs and exposure of a
-            rollout are nearly certain, completion is mostly luck: without doubt, few rollouts find help where there is none.
+        doubt: Lucks that are added in thought, under which the decision makes no difference to completion. Costs and exposure of
+            a rollout are nearly certain, completion is mostly luck: without doubt, few rollouts find help where there is none.
     """
 
     first: int = 2
