@@ -117,6 +117,9 @@ class RuleRedactor:
 
     __slots__ = ("_automaton", "_directory", "_more", "_names", "_returning", "_session")
 
+    _session: Placeholders
+    _returning: ReturningValues
+
     def __init__(self, directory: Sequence[tuple[str, str]] = (), more: Callable[[str], Sequence[Found]] | None = None) -> None:
         for kind, value in directory:
             if kind.upper() not in TYPES:

@@ -47,7 +47,7 @@ def _analyzer() -> Any:
     presidio = require("presidio_analyzer", extra="redaction")
     nlp_engine = require("presidio_analyzer.nlp_engine", extra="redaction")
     spacy = require("spacy", extra="redaction")
-    tldextract = require("tldextract", extra="redaction")
+    tldextract: Any = require("tldextract", extra="redaction")
     tldextract.extract = tldextract.TLDExtract(suffix_list_urls=())  # the list that comes with it; nothing is fetched
     installed = [name for name in SPACY_MODELS if spacy.util.is_package(name)]
     nlp = nlp_engine.SpacyNlpEngine()
