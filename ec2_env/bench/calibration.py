@@ -111,8 +111,8 @@ def calibrate(keys: Sequence[EpisodeKey], pool: Executor | None = None) -> list[
 def fit(own: Profile, target: Target, keys: Sequence[EpisodeKey]) -> Fit:
     """Returns the ability and steadiness at which a model reaches its target.
 
-    Searches where an episode is cheap, at the edge. A cloud model that works alone does nearly the same behind the boundary; by what
-    it falls short there, the search is repeated with a target that is higher by as much.
+    Searches where an episode is cheap, at the edge. A cloud model that works alone does nearly the same behind the boundary; by
+    what it falls short there, the search is repeated with a target that is higher by as much.
     """
     found, aim = _search(own, target, keys), target
     real = reached(found, keys)
