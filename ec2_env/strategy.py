@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from ec2_env.actions import InvokeCloud, Mode, Share
 from ec2_env.errors import ConfigurationError
@@ -137,7 +137,30 @@ class Prepared(Protocol):
 
         Args:
             gaps: For every (task, language) of the suite, how much more the cloud alone completes than the edge alone, as
-                measured on the train split.
+                measured on the train split, or as the strategy itself estimates it, see `Estimating`.
+        """
+        ...
+
+
+class Measured(NamedTuple):
+    """What one model, alone, completed of a task in one language: the mean over so many `runs`, 0 to 1."""
+
+    completion: float
+    runs: int
+
+
+@runtime_checkable
+class Estimating(Prepared, Protocol):
+    """A strategy that has to be prepared, and makes estimates of its own from what was measured."""
+
+    def estimate(
+        self, edge: Mapping[tuple[str, str], Measured], cloud: Mapping[tuple[str, str], Measured]
+    ) -> Mapping[tuple[str, str], float]:
+        """Returns what `prepare` is to be given.
+
+        Args:
+            edge: What the edge model alone completed of every (task, language) of the suite, on the train split.
+            cloud: The same for the cloud model alone.
         """
         ...
 

@@ -35,8 +35,20 @@ LAYERS = (
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}
 MAY_IMPORT = {
-    # models.choice decides for `learned`, and the training teacher is what `oracle_decision` follows.
-    "agents": ("agents", "errors", "actions", "models.base", "models.choice", "cloud", "prompts", "strategy", "training.teacher"),
+    # models.choice decides for `learned`; `oracle_decision` follows the training teacher, `task_routing` a trained router.
+    "agents": (
+        "agents",
+        "errors",
+        "actions",
+        "models.base",
+        "models.choice",
+        "cloud",
+        "prompts",
+        "strategy",
+        "training.teacher",
+        "training.router",
+        "training.scored_runs",
+    ),
     "tasks": ("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task", "checks"),
 }
 

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ec2_env.bench.grid import BenchConfig, Grid, strategy_of
+from ec2_env.bench.grid import BenchConfig, Cell, Grid, strategy_of
 from ec2_env.bench.manifest import about, manifest
 from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job, start_worker
 from ec2_env.bench.statistics import Spent, Totals
 from ec2_env.bench.store import RecordLog, RunFolder, write_json
 from ec2_env.errors import ConfigurationError, EC2Error
 from ec2_env.models.loading import load_model
-from ec2_env.strategy import Prepared
+from ec2_env.strategy import Estimating, Measured, Prepared, Strategy
 
 AHEAD = 4
 """Jobs handed out ahead for each worker: enough to keep it busy, few enough to stop soon."""
@@ -192,12 +192,16 @@ def run(
     stop = Stop(caps or Caps())
     player = _Player(config, path, workers, watch, stop, keep_errors)
     with closing(RunFolder(path, settings, about())), stop.listening(watch.say), player as play:
-        gaps: dict[str, dict[tuple[str, str], float]] = {}
+        gaps: dict[Cell, Gaps] = {}
         if config.prepared():
             scored = play.stage("scoring tasks for offline routers", config.calibration(), "calibration", gaps)
             if not stop.reason:
-                gaps = offline_scores(config, scored)
-                write_json(path / "gaps.json", {edge: {"/".join(k): v for k, v in found.items()} for edge, found in gaps.items()})
+                measured = offline_scores(scored)
+                shown = {edge: measured_gaps(one, measured[None]) for edge, one in measured.items() if edge is not None}
+                write_json(
+                    path / "gaps.json", {edge: {"/".join(k): v for k, v in found.items()} for edge, found in shown.items()}
+                )
+                gaps = _gaps_by_row(config, measured)
         totals = Totals(config.grid())
         if not stop.reason:
             totals = play.stage("playing", totals.grid, "results", gaps)
@@ -212,25 +216,43 @@ def run(
     )
 
 
-def offline_scores(config: BenchConfig, scored: Totals) -> dict[str, dict[tuple[str, str], float]]:
-    """Returns, for each edge model, by how much the cloud alone completes more of each (task, language) than that edge alone.
+Gaps = Mapping[tuple[str, str], float]
+"""How much more the cloud alone completes of each (task, language) than an edge model alone."""
+Means = Mapping[tuple[str, str], Measured]
+
+
+def offline_scores(scored: Totals) -> dict[str | None, Means]:
+    """Returns what each edge model alone completed in the episodes of `BenchConfig.calibration`; under None, what the cloud did.
 
     Raises:
         RunBroken: if a pair could not be scored because all its episodes ended in infrastructure errors.
     """
-    cells = scored.grid.cells
-    cloud = scored.pair_means("completion", cells[0])
-    found: dict[str, dict[tuple[str, str], float]] = {}
-    for cell in cells[1:]:
-        edge = scored.pair_means("completion", cell)
-        missing = [pair for pair in scored.grid.pairs if pair not in edge or pair not in cloud]
+    found: dict[str | None, Means] = {cell.edge: scored.measured(cell) for cell in scored.grid.cells}
+    for means in found.values():
+        missing = [pair for pair in scored.grid.pairs if pair not in means]
         if missing:
             raise RunBroken(
                 f"offline routers cannot be scored: every episode of {'/'.join(missing[0])} on the train split ended in an "
                 "infrastructure error; see calibration.jsonl, mend the endpoint and run again"
             )
-        found[str(cell.edge)] = {pair: cloud[pair] - edge[pair] for pair in scored.grid.pairs}
     return found
+
+
+def measured_gaps(edge: Means, cloud: Means) -> Gaps:
+    """Returns the differences of the means."""
+    return {pair: cloud[pair].completion - one.completion for pair, one in edge.items()}
+
+
+def gaps_for(strategy: Strategy, edge: Means, cloud: Means) -> Gaps:
+    """Returns what a strategy is prepared with: its own estimates if it makes any, else the differences of the means."""
+    return strategy.estimate(edge, cloud) if isinstance(strategy, Estimating) else measured_gaps(edge, cloud)
+
+
+def _gaps_by_row(config: BenchConfig, measured: Mapping[str | None, Means]) -> dict[Cell, Gaps]:
+    rows = [(cell, strategy_of(cell.strategy)) for cell in config.cells() if cell.edge is not None]
+    return {
+        cell: gaps_for(strategy, measured[cell.edge], measured[None]) for cell, strategy in rows if isinstance(strategy, Prepared)
+    }
 
 
 class _Player:
@@ -259,7 +281,7 @@ class _Player:
                 child.terminate()
         self.pool.shutdown(cancel_futures=True)
 
-    def stage(self, name: str, grid: Grid, file: str, gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Totals:
+    def stage(self, name: str, grid: Grid, file: str, gaps: Mapping[Cell, Gaps]) -> Totals:
         """Plays the episodes of a grid that its file lacks, in order, and returns the totals of all of them."""
         totals = Totals(grid)
         beside = self.path / f"{file}.trajectories.jsonl" if file != "results" else self.path / "trajectories.jsonl"
@@ -280,9 +302,7 @@ class _Player:
                 self.watch.advance(len(played), totals)
         return totals
 
-    def _played(
-        self, grid: Grid, missing: Iterator[int], gaps: Mapping[str, Mapping[tuple[str, str], float]]
-    ) -> Iterator[list[Played]]:
+    def _played(self, grid: Grid, missing: Iterator[int], gaps: Mapping[Cell, Gaps]) -> Iterator[list[Played]]:
         """Yields finished episodes in the order of the grid until there are no more or it is time to stop."""
         jobs = self._jobs(grid, missing, gaps)
         if self.stop.reason:
@@ -321,12 +341,11 @@ class _Player:
                 yield finished
             _whole(found[-1])
 
-    def _jobs(self, grid: Grid, missing: Iterator[int], gaps: Mapping[str, Mapping[tuple[str, str], float]]) -> Iterator[Job]:
+    def _jobs(self, grid: Grid, missing: Iterator[int], gaps: Mapping[Cell, Gaps]) -> Iterator[Job]:
         suite = self.config.suite
+        scores = {cell: frozen(found) for cell, found in gaps.items()}
         for cell, keys in grid.chunks(missing, 1 if self.careful else 12):
-            needed = cell.edge is not None and isinstance(strategy_of(cell.strategy), Prepared)
-            scores = frozen(gaps[str(cell.edge)]) if needed else ()
-            yield Job(cell, keys, scores, suite.max_steps, self.config.weights, self.config.trajectories)
+            yield Job(cell, keys, scores.get(cell, ()), suite.max_steps, self.config.weights, self.config.trajectories)
 
 
 def _started_pool(workers: int) -> ProcessPoolExecutor:

@@ -8,7 +8,7 @@ import msgspec
 
 from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.records import EpisodeRecord, Job, Played, play_job
-from ec2_env.bench.runner import offline_scores
+from ec2_env.bench.runner import Means, gaps_for, offline_scores
 from ec2_env.bench.statistics import Totals
 from ec2_env.bench.suites import Suite
 from ec2_env.envs import DecisionEnv
@@ -102,10 +102,13 @@ def _described(side: str, card: ModelCard) -> str:
 
 def _ready(spec: str, edge: str, cloud: str) -> Strategy:
     strategy = load_strategy(spec)
-    return strategy.prepare(_quick_scores(spec, edge, cloud)) if isinstance(strategy, Prepared) else strategy
+    if not isinstance(strategy, Prepared):
+        return strategy
+    scores = _quick_scores(spec, edge, cloud)
+    return strategy.prepare(gaps_for(strategy, scores[edge], scores[None]))
 
 
-def _quick_scores(spec: str, edge: str, cloud: str) -> dict[tuple[str, str], float]:
+def _quick_scores(spec: str, edge: str, cloud: str) -> dict[str | None, Means]:
     """Scores all tasks for an offline router with two instances each, which takes simulated models a second or two."""
     if not all(load_model(model).card.simulated for model in (edge, cloud)):
         raise ConfigurationError(
@@ -120,4 +123,4 @@ def _quick_scores(spec: str, edge: str, cloud: str) -> dict[tuple[str, str], flo
             if not isinstance(one, Played):
                 raise ConfigurationError(f"{one.episode}: {one.message}")
             totals.add(msgspec.json.decode(one.record, type=EpisodeRecord))
-    return offline_scores(config, totals)[edge]
+    return offline_scores(totals)

@@ -14,6 +14,7 @@ from ec2_env.bench.grid import Cell, Grid
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.errors import ConfigurationError
 from ec2_env.session import PASS_THRESHOLD
+from ec2_env.strategy import Measured
 
 DRAWS = 2_000
 SEED = 20_260_601
@@ -235,12 +236,12 @@ class Totals:
                 counted[task] += 1
         return found, counted
 
-    def pair_means(self, figure: str, cell: Cell) -> dict[tuple[str, str], float]:
-        """Returns a figure's mean in a cell by (task, language), for those that have been played."""
-        row, column = self.grid.cells.index(cell), list(FIGURES).index(figure)
-        counts = self._counts[row]
+    def measured(self, cell: Cell) -> dict[tuple[str, str], Measured]:
+        """Returns the mean completion in a cell by (task, language), for those that have been played."""
+        row, column = self.grid.cells.index(cell), list(FIGURES).index("completion")
+        counts = [int(count) for count in self._counts[row]]
         return {
-            pair: self._sums[row][number][column] / SCALE / int(counts[number])
+            pair: Measured(self._sums[row][number][column] / SCALE / counts[number], counts[number])
             for number, pair in enumerate(self.grid.pairs)
             if counts[number]
         }
