@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 
 from ec2_env.bench.grid import BenchConfig, Cell, Grid, strategy_of
+from ec2_env.cloud.metering import EDGE_LATENCY, edge_flops
 from ec2_env.cloud.prices import Price, price
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.base import ModelCard
 from ec2_env.models.loading import load_model, loader
 from ec2_env.rollout import EpisodeKey, play
-from ec2_env.session import EDGE_LATENCY
 from ec2_env.strategy import Prepared, Strategy
 from ec2_env.trace import EdgeTurn, Trajectory
 
@@ -167,8 +167,10 @@ def stand_in(spec: str, *, edge: bool) -> str:
 def _used(trajectory: Trajectory, cell: Cell) -> dict[str, float]:
     """Returns an episode's figures, for the real models' prices and sizes."""
     result = trajectory.result
-    turns = [event for event in trajectory.events if isinstance(event, EdgeTurn)]
+    work = [event for event in trajectory.events if isinstance(event, EdgeTurn)]
+    turns = [turn for turn in work if not turn.redaction]
     tokens_in, tokens_out = sum(turn.tokens_in for turn in turns), sum(turn.tokens_out for turn in turns)
+    redaction = math.fsum(turn.flops for turn in work if turn.redaction)
     parameters = (load_model(cell.edge).card.parameters or 0.0) if cell.edge else 0.0
     found = {name: float(result[name]) for name in ("cloud_calls", "tokens_raw", "tokens_cached", "tokens_out", "cloud_usd")}
     own, other = load_model(cell.cloud).card.price, load_model(stand_in(cell.cloud, edge=False)).card.price
@@ -179,8 +181,8 @@ def _used(trajectory: Trajectory, cell: Cell) -> dict[str, float]:
         "edge_requests": float(sum(turn.tokens_out > 0 for turn in turns)),
         "edge_in": float(tokens_in),
         "edge_out": float(tokens_out),
-        "edge_pflops": 2.0 * parameters * (tokens_in + tokens_out) / 1e15,
-        "edge_hours": math.fsum(turn.latency_s for turn in turns) / 3600,
+        "edge_pflops": (edge_flops(parameters, tokens_in + tokens_out) + redaction) / 1e15,
+        "edge_hours": math.fsum(turn.latency_s for turn in work) / 3600,
     }
 
 
