@@ -11,6 +11,7 @@ from ec2_env.cloud.metering import PromptCache
 from ec2_env.cloud.payload import texts_of
 from ec2_env.cloud.prices import cost_usd, price
 from ec2_env.cloud.tokens import count
+from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import ModelCard, Usage
 from ec2_env.models.walker import Walker
 from ec2_env.session import Session
@@ -29,8 +30,12 @@ def reference_usd(task: str, language: Language, cloud: ModelCard) -> float:
 
     Depends on the task, the language and the price of the model, and not on the episode at hand: weights then mean the same in
     every episode of a task.
+
+    Raises:
+        ConfigurationError: if the model has no price.
     """
-    assert cloud.price is not None
+    if cloud.price is None:
+        raise ConfigurationError(f"cloud model {cloud.name!r} has no price; name one, for example with @price=gpt-5.4")
     rates = price(cloud.price)
     total = Decimal(0)
     for seed in SEEDS:
