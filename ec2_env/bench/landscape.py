@@ -11,48 +11,38 @@ import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ec2_env.bench.grid import strategy_of
-from ec2_env.bench.landscape_rollouts import CONTINUATIONS, Race, outcomes, play_oracle, weighing
-from ec2_env.bench.landscape_tree import Node, TreePolicy, grow
-from ec2_env.bench.records import start_worker
-from ec2_env.bench.suites import STRATEGIES
-from ec2_env.envs import DecisionEnv
+from ec2_env.bench.landscape_episodes import (
+    DEFAULT,
+    FIXED,
+    GRID,
+    PER_EPISODE,
+    RANDOM,
+    counted,
+    episode_keys,
+    look_ahead,
+    play_all,
+    play_trees,
+    scored_keys,
+    valued_states,
+)
+from ec2_env.bench.landscape_rollouts import Race, weighing
+from ec2_env.bench.landscape_tree import Node, grow
+from ec2_env.bench.records import frozen, start_worker
 from ec2_env.errors import ConfigurationError, UnknownName
-from ec2_env.models.draws import uniform
 from ec2_env.models.loading import load_model
 from ec2_env.reward import RewardWeights
-from ec2_env.rollout import EpisodeKey, play
-from ec2_env.strategy import Decision, Prepared, Strategy
-from ec2_env.task import task_domains, tasks
-from ec2_env.training.evaluation import episode_terms
-from ec2_env.training.states import EXPLORE, State, advance, go_to
+from ec2_env.rollout import EpisodeKey
+from ec2_env.task import task_domains
 
-RANDOM = "random"
-FIXED = tuple(spec for spec in STRATEGIES if spec != RANDOM)
-"""Strategies with a rule of their own that nobody trained."""
-GRID = (
-    RewardWeights(cost=0, privacy=0),
-    RewardWeights(privacy=0),
-    RewardWeights(cost=0),
-    RewardWeights(),
-    RewardWeights(cost=2, privacy=2),
-)
-"""No weight on cost and privacy, the default weight on one of them, on both, and so heavy a weight that doing all of it in the cloud
-costs more than a task is worth."""
-NONE, DEFAULT, HEAVY = 0, 3, 4
-"""Places in the grid."""
-PER_EPISODE = 4
-"""States of one episode whose decisions are valued: neighbors are much alike."""
-Vector = tuple[float, float, float]
-"""Completion, cost and exposure."""
 T = TypeVar("T")
 R = TypeVar("R")
+Mapped: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,58 +149,43 @@ def explore(plan: LandscapePlan, say: Callable[[str], None] = lambda text: None)
         The domains, and the tree of each weights of the grid; a tree is grown on the states of all domains of the plan.
     """
     check_plan(plan)
-    with ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker) as pool:
-        mapped = partial(_mapped, pool if plan.workers > 1 else None)
-        models = (plan.edge, plan.cloud)
-        tested = {domain: episode_keys(domain, "test", plan.episodes, plan.seed) for domain in plan.domains}
+    models = (plan.edge, plan.cloud)
+    tested = {domain: episode_keys(domain, "test", plan.episodes, plan.seed) for domain in plan.domains}
+    pool = ProcessPoolExecutor(plan.workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker)
+    with pool:
+        mapped: Mapped = partial(_mapped, pool if plan.workers > 1 else None)
         say("playing fixed strategies and random decisions")
         vectors = _played(plan, tested, mapped)
         say("valuing all decisions in states of the train split")
-        jobs = [
-            (domain, key)
-            for domain in plan.domains
-            for key in episode_keys(domain, "train", -(-plan.states // PER_EPISODE), plan.seed)
-        ]
-        found = mapped(partial(valued_states, models, plan.draws), [key for _, key in jobs])
-        states = {
-            domain: [state for (name, _), some in zip(jobs, found, strict=True) if name == domain for state in some][
-                : plan.states
-            ]
-            for domain in plan.domains
-        }
-        features = {name: np.array([one[0] for one in some]) for name, some in states.items()}
-        values = {name: np.array([one[1] for one in some]) for name, some in states.items()}
-        trees = grown(plan, np.concatenate(list(features.values())), np.concatenate(list(values.values())))
+        states = _valued(plan, mapped)
+        trees = grown(plan, *(np.concatenate([one[part] for one in states.values()]) for part in (0, 1)))
         say("playing the trees")
         walked = mapped(partial(play_trees, models, tuple(trees)), [key for keys in tested.values() for key in keys])
         say("looking ahead")
-        ahead = [
-            (key, place < plan.grid_episodes)
-            for keys in tested.values()
-            for place, key in enumerate(keys[: plan.oracle_episodes])
-        ]
+        ahead = [(key, n < plan.grid_episodes) for keys in tested.values() for n, key in enumerate(keys[: plan.oracle_episodes])]
         looked = mapped(partial(look_ahead, models, plan.race), ahead)
-    found_domains = []
-    for number, domain in enumerate(plan.domains):
+    found = []
+    for number, (domain, keys) in enumerate(tested.items()):
         mine = walked[number * plan.episodes : (number + 1) * plan.episodes]
         seen = looked[number * plan.oracle_episodes : (number + 1) * plan.oracle_episodes]
-        found_domains.append(
+        usual = [row[DEFAULT if len(row) > 1 else 0] for row in seen]
+        found.append(
             DomainLandscape(
                 name=domain,
-                keys=tuple(tested[domain]),
+                keys=tuple(keys),
                 vectors=vectors[domain],
-                trees=np.array([[one[0] for one in row] for row in mine]).transpose(1, 0, 2),
-                tree_decisions=np.array([[one[1] for one in row] for row in mine]).sum(axis=0),
-                oracle=np.array([row[DEFAULT if len(row) > 1 else 0][0] for row in seen]),
-                oracle_grid=np.array([[one[0] for one in row] for row in seen[: plan.grid_episodes]]),
+                trees=np.array([[total for total, _ in row] for row in mine]).transpose(1, 0, 2),
+                tree_decisions=np.array([[counts for _, counts in row] for row in mine]).sum(axis=0),
+                oracle=np.array([total for total, _ in usual]),
+                oracle_grid=np.array([[total for total, _ in row] for row in seen[: plan.grid_episodes]]),
                 places=tuple(range(plan.oracle_episodes)),
                 grid_places=tuple(range(plan.grid_episodes)),
-                oracle_decisions=np.array([_counts(row[DEFAULT if len(row) > 1 else 0][1]) for row in seen]).sum(axis=0),
-                features=features[domain],
-                outcomes=values[domain],
+                oracle_decisions=np.array([counted(decisions) for _, decisions in usual]).sum(axis=0),
+                features=states[domain][0],
+                outcomes=states[domain][1],
             )
         )
-    return found_domains, trees
+    return found, trees
 
 
 def _mapped(pool: ProcessPoolExecutor | None, job: Callable[[T], R], items: Sequence[T]) -> list[R]:
@@ -218,26 +193,12 @@ def _mapped(pool: ProcessPoolExecutor | None, job: Callable[[T], R], items: Sequ
     return list(map(job, items)) if pool is None else list(pool.map(job, items))
 
 
-def episode_keys(domain: str, split: str, count: int, seed: int) -> list[EpisodeKey]:
-    """Returns episodes of a domain: every task in every language once, in a random order that the seed fixes, then again."""
-    pairs = [(name, language) for name in task_domains()[domain] for language in tasks.get(name).languages]
-    pairs.sort(key=lambda pair: uniform("landscape", split, seed, *pair))
-    return [
-        EpisodeKey(task=name, language=language, split=split, seed=1_000 * seed + n // len(pairs), trial=0)
-        for n in range(count)
-        for name, language in (pairs[n % len(pairs)],)
-    ]
-
-
-# -- strategies
-
-
 def _played(
-    plan: LandscapePlan, tested: Mapping[str, Sequence[EpisodeKey]], mapped: Callable[..., list[Any]]
+    plan: LandscapePlan, tested: Mapping[str, Sequence[EpisodeKey]], mapped: Mapped
 ) -> dict[str, dict[str, NDArray[np.float64]]]:
     """Plays all fixed strategies and random decisions; offline routers are scored on the train split of the same domain."""
     models = (plan.edge, plan.cloud)
-    scored = {domain: _scored_keys(domain, plan.calibration_seeds) for domain in plan.domains}
+    scored = {domain: scored_keys(domain, plan.calibration_seeds) for domain in plan.domains}
     rows = iter(mapped(partial(play_all, models, ("edge_only", "cloud_only"), ()), [k for keys in scored.values() for k in keys]))
     gaps: dict[str, dict[tuple[str, str], float]] = {}
     for domain, keys in scored.items():
@@ -245,90 +206,24 @@ def _played(
         for key in keys:
             edge, cloud = next(rows)
             gaps[domain][key.task, key.language] += (cloud[0] - edge[0]) / plan.calibration_seeds
-    found = {}
-    for domain, keys in tested.items():
-        specs = (*FIXED, RANDOM)
-        frozen = tuple(sorted(gaps[domain].items()))
-        vectors = np.array(mapped(partial(play_all, models, specs, frozen), keys))
+    specs = (*FIXED, RANDOM)
+    found: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for domain, chosen in tested.items():
+        vectors = np.array(mapped(partial(play_all, models, specs, frozen(gaps[domain])), chosen))
         found[domain] = {spec: vectors[:, place] for place, spec in enumerate(specs)}
     return found
 
 
-def _scored_keys(domain: str, seeds: int) -> list[EpisodeKey]:
-    pairs = [(name, language) for name in task_domains()[domain] for language in tasks.get(name).languages]
-    return [EpisodeKey(task=n, language=lang, split="train", seed=s, trial=0) for n, lang in pairs for s in range(seeds)]
-
-
-@lru_cache(maxsize=4)
-def _env(models: tuple[str, str]) -> DecisionEnv:
-    """Returns an env at the default weights. No strategy here asks for them."""
-    return DecisionEnv(edge=models[0], cloud=models[1])
-
-
-def _total(env: DecisionEnv) -> Vector:
-    found = episode_terms(env)
-    return found.task, found.cost, found.exposure
-
-
-def play_all(
-    models: tuple[str, str], specs: tuple[str, ...], gaps: tuple[tuple[tuple[str, str], float], ...], key: EpisodeKey
-) -> list[Vector]:
-    """Plays one episode with each of several strategies."""
-    found = []
-    for spec in specs:
-        strategy: Strategy | Prepared = strategy_of(spec)
-        ready = strategy.prepare(dict(gaps)) if isinstance(strategy, Prepared) else strategy
-        play(_env(models), ready, key)
-        found.append(_total(_env(models)))
+def _valued(plan: LandscapePlan, mapped: Mapped) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Values decisions in states of the train split; returns features of states and outcomes in them, by domain."""
+    count = -(-plan.states // PER_EPISODE)
+    keys = [key for domain in plan.domains for key in episode_keys(domain, "train", count, plan.seed)]
+    rows = mapped(partial(valued_states, (plan.edge, plan.cloud), plan.draws), keys)
+    found = {}
+    for number, domain in enumerate(plan.domains):
+        some = [state for row in rows[number * count : (number + 1) * count] for state in row][: plan.states]
+        found[domain] = (np.array([features for features, _ in some]), np.array([outcomes for _, outcomes in some]))
     return found
-
-
-def play_trees(models: tuple[str, str], trees: tuple[Node, ...], key: EpisodeKey) -> list[tuple[Vector, list[int]]]:
-    """Plays one episode with the tree of each weights; equal trees play once."""
-    found: dict[Node, tuple[Vector, list[int]]] = {}
-    env = _env(models)
-    for tree in trees:
-        if tree not in found:
-            play(env, TreePolicy(tree=tree), key)
-            found[tree] = (_total(env), _counts(env.decisions))
-    return [found[tree] for tree in trees]
-
-
-def _counts(decisions: Sequence[int]) -> list[int]:
-    return [sum(int(one) == decision for one in decisions) for decision in Decision]
-
-
-def look_ahead(models: tuple[str, str], race: Race, job: tuple[EpisodeKey, bool]) -> list[tuple[Vector, tuple[int, ...]]]:
-    """Plays one episode with the oracle decision, at all weights of the grid or at the default ones only."""
-    key, whole = job
-    return play_oracle(_env(models), key, weighing(GRID if whole else GRID[DEFAULT : DEFAULT + 1]), race)
-
-
-# -- values of decisions
-
-
-def valued_states(models: tuple[str, str], draws: int, key: EpisodeKey) -> list[tuple[tuple[float, ...], NDArray[np.float64]]]:
-    """Plays one episode with one of the continuations and some random decisions, and values all decisions in a few of its states.
-
-    Returns:
-        Features of each state, and `outcomes` in it.
-    """
-    env = _env(models)
-    drawn = partial(uniform, "landscape states", key.task, key.language, key.seed)
-    rule = CONTINUATIONS[int(drawn("rule") * len(CONTINUATIONS))]
-    env.begin(key.task, key.language, key.split, key.seed, key.trial)
-    while env.session is not None and not env.session.ended:
-        step = env.session.step
-        by_rule = rule.decide(env.view())
-        advance(env, Decision(int(drawn(step, "which") * len(Decision))) if drawn(step, "explore") < EXPLORE else by_rule)
-    taken = env.choices
-    chosen = sorted(sorted(range(len(taken)), key=lambda step: drawn(step, "chosen"))[:PER_EPISODE])
-    return [_valued(env, State(key=key, choices=taken[:step], prompt="", features=()), draws) for step in chosen]
-
-
-def _valued(env: DecisionEnv, state: State, draws: int) -> tuple[tuple[float, ...], NDArray[np.float64]]:
-    go_to(env, state)
-    return env.view().features(), outcomes(env, draws)
 
 
 def decision_values(found: NDArray[np.float64], weights: RewardWeights) -> NDArray[np.float64]:

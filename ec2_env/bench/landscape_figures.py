@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from ec2_env.bench.landscape import DEFAULT, FIXED, GRID, HEAVY, NONE, RANDOM, DomainLandscape, decision_values
+from ec2_env.bench.landscape import DomainLandscape, decision_values
+from ec2_env.bench.landscape_episodes import DEFAULT, FIXED, GRID, HEAVY, NONE, RANDOM
 from ec2_env.bench.landscape_rollouts import TIE, weighing
 from ec2_env.reward import RewardWeights
 from ec2_env.strategy import Decision

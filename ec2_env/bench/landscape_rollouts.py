@@ -37,7 +37,8 @@ TIE = 1e-3
 
 def weighing(weights: Sequence[RewardWeights]) -> NDArray[np.float64]:
     """Returns a matrix that turns (completion, cost, exposure) into a return for each weights, shape (3, len(weights))."""
-    return np.array([[one.task, -one.cost, -one.privacy] for one in weights]).T
+    matrix: NDArray[np.float64] = np.array([[one.task, -one.cost, -one.privacy] for one in weights]).T
+    return matrix
 
 
 def outcome(env: DecisionEnv, decision: Decision, after: Strategy, luck: str) -> tuple[float, float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ec2_env.bench.landscape import DEFAULT, FIXED, RANDOM
+from ec2_env.bench.landscape_episodes import DEFAULT, FIXED, RANDOM
 from ec2_env.bench.landscape_figures import Figures, Mean, Standing, shown
 
 TARGETS = {

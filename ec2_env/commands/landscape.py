@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from ec2_env.command import Command
 from ec2_env.errors import ConfigurationError
@@ -40,13 +41,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from ec2_env.bench.landscape import DEFAULT, LandscapePlan, all_domains, explore
+    from ec2_env.bench.landscape import LandscapePlan, all_domains, explore
+    from ec2_env.bench.landscape_episodes import DEFAULT
     from ec2_env.bench.landscape_figures import as_json, figures
     from ec2_env.bench.landscape_table import report
     from ec2_env.bench.landscape_tree import described
     from ec2_env.task import task_domains
 
-    changed = dict(QUICK) if arguments.quick else {}
+    changed: dict[str, Any] = dict(QUICK) if arguments.quick else {}
     for name in ("episodes", "oracle_episodes", "grid_episodes", "states", "draws"):
         if getattr(arguments, name) is not None:
             changed[name] = getattr(arguments, name)

@@ -13,22 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ec2_env.bench import landscape
-from ec2_env.bench.landscape import (
-    DEFAULT,
-    FIXED,
-    GRID,
-    HEAVY,
-    NONE,
-    RANDOM,
-    DomainLandscape,
-    LandscapePlan,
-    all_domains,
-    check_plan,
-    decision_values,
-    episode_keys,
-    explore,
-    valued_states,
-)
+from ec2_env.bench.landscape import DomainLandscape, LandscapePlan, all_domains, check_plan, decision_values, explore
+from ec2_env.bench.landscape_episodes import DEFAULT, FIXED, GRID, HEAVY, NONE, RANDOM, episode_keys, valued_states
 from ec2_env.bench.landscape_figures import best_shares, figures, held_out_leads
 from ec2_env.bench.landscape_rollouts import CONTINUATIONS, Race, outcome, play_oracle, weighing
 from ec2_env.bench.landscape_table import report
