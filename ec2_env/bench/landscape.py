@@ -42,6 +42,8 @@ from ec2_env.task import task_domains
 
 T = TypeVar("T")
 R = TypeVar("R")
+LEAST = 10
+"""States without which a leaf says nothing: values are noisy."""
 Mapped: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
@@ -60,7 +62,7 @@ class LandscapePlan:
         draws: Lucks under which they are valued, at least 2.
         race: How the oracle decision looks ahead.
         depth: Of the tree.
-        leaf: Fewest states in a leaf, as a share of all.
+        leaf: Fewest states in a leaf, as a share of all; never fewer than `LEAST`.
         calibration_seeds: Train seeds that an offline router is scored on.
         seed: Chooses the episodes.
         workers: Processes.
@@ -239,7 +241,7 @@ def decision_values(found: NDArray[np.float64], weights: RewardWeights) -> NDArr
 
 def grown(plan: LandscapePlan, features: NDArray[np.float64], found: NDArray[np.float64]) -> list[Node]:
     """Returns a tree for each weights of the grid."""
-    leaf = max(1, round(plan.leaf * len(features)))
+    leaf = max(LEAST, round(plan.leaf * len(features)))
     trees = []
     for weights in GRID:
         values = decision_values(found, weights)
