@@ -77,7 +77,7 @@ def test_the_engines_are_files_and_every_one_says_what_is_wrong_with_its_setting
 
 @pytest.mark.parametrize("spec", ["magic", "", "rule", None, 7, ["rules"]])
 def test_an_unknown_engine_is_refused_with_the_list_of_engines(spec: Any) -> None:
-    with pytest.raises(ConfigurationError, match="expected one of model:SPEC, none, oracle, rules, strong"):
+    with pytest.raises(ConfigurationError, match="expected one of model:SPEC, none, oracle, rules"):
         CloudSettings(redactor=spec)
 
 
