@@ -14,7 +14,7 @@ from ec2_env.models.profile import load_profile
 def as_terminal(base: Sequence[Row], effects: Sequence[Effect], defaults: Mapping[str, float]) -> str:
     """Returns both tables."""
     lines = [
-        "One prior moved to an end of its range, in all models: mean (and largest) absolute change over six rows with two models,",
+        "One prior moved to an end of its range, in all models: mean (and largest) absolute change over six rows of two models,",
         "in points; and the change of the rows with one model, which are not fitted again here.",
         "",
         f"{'prior':18} {'from':>5} {'to':>5}  {'completion':>14}  {'privacy':>14}  {'USD share':>14}"
