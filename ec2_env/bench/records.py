@@ -100,9 +100,13 @@ def play_job(job: Job) -> Iterator[Played | Broken]:
             return
 
 
+_TURN = threading.Lock()
+
+
 def play_whole_job(job: Job) -> list[Played | Broken]:
-    """The same as a list, for worker processes."""
-    return list(play_job(job))
+    """The same as a list, for workers. Threads of one process share its envs, so they take turns."""
+    with _TURN:
+        return list(play_job(job))
 
 
 def _play(job: Job, key: EpisodeKey) -> Played:

@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
-import signal
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Protocol
 
 import msgspec
 
+from ec2_env.bench.executors import started_pool
 from ec2_env.bench.grid import BenchConfig, Cell, Grid, strategy_of
 from ec2_env.bench.manifest import about, manifest
-from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job, start_worker
-from ec2_env.bench.statistics import Spent, Totals
-from ec2_env.bench.store import RecordLog, RunFolder, write_json
+from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job
+from ec2_env.bench.statistics import Totals
+from ec2_env.bench.stopping import Caps, Outage, Patience, Stop
+from ec2_env.bench.store import SYNC_S, RecordLog, RunFolder, write_json
 from ec2_env.errors import ConfigurationError, EC2Error
 from ec2_env.models.loading import load_model
 from ec2_env.strategy import Estimating, Measured, Prepared, Strategy
 
 AHEAD = 4
-"""Jobs handed out ahead for each worker: enough to keep it busy, few enough to stop soon."""
+"""Jobs handed out for each worker: enough to keep it busy, few enough to stop soon."""
+AHEAD_OF_SLOW = 2
+"""The same where episodes are slow or cost money; with a cap it is 1, so that no episode begins after the cap is reached."""
 
 
 class RunBroken(EC2Error):
@@ -70,78 +71,6 @@ class Outcome:
     cap: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """What a whole run may use of the cloud, in all its processes together; None for no cap.
-
-    Attributes:
-        usd: US dollars.
-        tokens: Tokens, input and output.
-        calls: Calls that were answered.
-    """
-
-    usd: float | None = None
-    tokens: int | None = None
-    calls: int | None = None
-
-    def any(self) -> bool:
-        """Says whether there is a cap."""
-        return (self.usd, self.tokens, self.calls) != (None, None, None)
-
-
-class Stop:
-    """Says when to stop: at Ctrl-C, or when a cap of the run has been reached."""
-
-    def __init__(self, caps: Caps) -> None:
-        self.caps = caps
-        self.interrupted = False
-        self.spent = Spent()
-
-    @property
-    def cap(self) -> str:
-        """The option whose cap has been reached; empty if none has."""
-        caps, spent = self.caps, self.spent
-        reached = {
-            "--max-usd": caps.usd is not None and spent.usd >= caps.usd,
-            "--max-tokens": caps.tokens is not None and spent.tokens >= caps.tokens,
-            "--max-calls": caps.calls is not None and spent.calls >= caps.calls,
-        }
-        return next((option for option, is_reached in reached.items() if is_reached), "")
-
-    @property
-    def reason(self) -> str:
-        """Why to stop; empty to go on."""
-        if self.interrupted:
-            return "interrupted"
-        match self.cap:
-            case "--max-usd":
-                return f"${self.spent.usd:.2f} of --max-usd {self.caps.usd:g} are spent"
-            case "--max-tokens":
-                return f"{self.spent.tokens:,} of --max-tokens {self.caps.tokens:,} are used"
-            case "--max-calls":
-                return f"{self.spent.calls:,} of --max-calls {self.caps.calls:,} are made"
-        return ""
-
-    @contextmanager
-    def listening(self, say: Callable[[str], None]) -> Iterator[None]:
-        """Makes the first Ctrl-C stop the run after the episodes under way, and the second one at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            if self.interrupted:
-                raise KeyboardInterrupt
-            self.interrupted = True
-            say("stopping after the episodes under way; press Ctrl-C again to stop at once")
-
-        before = signal.signal(signal.SIGINT, interrupt)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
 def check(config: BenchConfig) -> None:
     """Loads every strategy and model once, so that a wrong name is found before the first episode.
 
@@ -168,29 +97,50 @@ def is_heavy(config: BenchConfig) -> bool:
     return any(not load_model(spec).card.simulated for spec in (*config.edges, config.cloud))
 
 
+def asks_endpoints(config: BenchConfig) -> bool:
+    """Says whether a run waits for answers of models that are neither simulated nor replayed."""
+    real = [spec for spec in (*config.edges, config.cloud) if not spec.startswith("replay:")]
+    return any(not load_model(spec).card.simulated for spec in real)
+
+
 def run(
-    config: BenchConfig, path: Path, *, workers: int, watch: Watching, caps: Caps | None = None, keep_errors: bool = False
+    config: BenchConfig,
+    path: Path,
+    *,
+    workers: int,
+    watch: Watching,
+    caps: Caps | None = None,
+    keep_errors: bool = False,
+    executor: Executor | None = None,
+    patience: Patience | None = None,
 ) -> Outcome:
     """Plays what is missing in a run folder and returns the totals of all of it.
 
-    The same settings give the same records and totals with any number of workers, however often the run was interrupted.
+    The same settings give the same records and totals with any executor and number of workers, however often the run was
+    interrupted.
 
     Args:
         config: What to run.
         path: The run folder.
-        workers: Number of processes; 1 plays in this one.
+        workers: Number of jobs at once. Without an executor, 1 plays in this process and more in so many others.
         watch: Is told how it goes.
         caps: Stops the run when all that is recorded in the folder has reached one of them. No episode starts after that; those
             under way, at most one for each worker, are finished and recorded, so that no result depends on a cap.
         keep_errors: Leaves episodes that ended in an infrastructure error as they are, instead of playing them again.
+        executor: Plays the jobs; stays open. It calls module-level functions with picklable arguments. Its processes hold the
+            same version of this package; threads take turns.
+        patience: How an endpoint that is down is borne; None is the default, and no patience where no endpoint is asked.
 
     Raises:
         ConfigurationError: if the folder cannot be used.
         RunBroken: if an episode raised or a worker died.
+        StorageError: if the disk is full or fails; what was recorded before is kept.
     """
     settings = manifest(config)
     stop = Stop(caps or Caps())
-    player = _Player(config, path, workers, watch, stop, keep_errors)
+    if patience is None and asks_endpoints(config):
+        patience = Patience()
+    player = _Player(config, path, workers, watch, stop, keep_errors, executor, patience)
     with closing(RunFolder(path, settings, about())), stop.listening(watch.say), player as play:
         gaps: dict[Cell, Gaps] = {}
         if config.prepared():
@@ -208,7 +158,7 @@ def run(
     left = len(totals.grid) - totals.done - totals.errors
     return Outcome(
         totals=totals,
-        stopped=stop.reason if left else "",
+        stopped=stop.reason if left or totals.errors else "",
         interrupted=stop.interrupted,
         left=left,
         settings=settings,
@@ -258,15 +208,28 @@ def _gaps_by_row(config: BenchConfig, measured: Mapping[str | None, Means]) -> d
 class _Player:
     """Plays the stages of one run."""
 
-    def __init__(self, config: BenchConfig, path: Path, workers: int, watch: Watching, stop: Stop, keep_errors: bool) -> None:
+    def __init__(
+        self,
+        config: BenchConfig,
+        path: Path,
+        workers: int,
+        watch: Watching,
+        stop: Stop,
+        keep_errors: bool,
+        executor: Executor | None,
+        patience: Patience | None,
+    ) -> None:
         self.config = config
         self.path = path
         self.workers = workers
         self.watch = watch
         self.stop = stop
         self.keep_errors = keep_errors
+        self.executor = executor
+        self.outage = Outage(patience)
         self.careful = stop.caps.any() or is_heavy(config)
-        """Whether episodes are slow or cost money: then they are handed out one by one, and few ahead."""
+        """Whether episodes are slow or cost money: then they are handed out one by one, few ahead, and forced onto the disk."""
+        self.ahead = workers * (1 if stop.caps.any() else AHEAD_OF_SLOW if self.careful else AHEAD)
         self.pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> _Player:
@@ -285,55 +248,98 @@ class _Player:
         """Plays the episodes of a grid that its file lacks, in order, and returns the totals of all of them."""
         totals = Totals(grid)
         beside = self.path / f"{file}.trajectories.jsonl" if file != "results" else self.path / "trajectories.jsonl"
-        log = RecordLog(self.path / f"{file}.jsonl", beside if self.config.trajectories else None, self.watch.say)
+        kept = beside if self.config.trajectories else None
+        log = RecordLog(self.path / f"{file}.jsonl", kept, self.watch.say, sync_s=0.0 if self.careful else SYNC_S)
         for record in log.read():
             totals.add(record)
-        there = sum(totals.has(number, or_error=self.keep_errors) for number in range(len(grid)))
-        missing = (number for number in range(len(grid)) if not totals.has(number, or_error=self.keep_errors))
+        failed: set[int] = set()
+        there = sum(not self._is_missing(number, totals, failed) for number in range(len(grid)))
+        self.watch.stage(name, there, len(grid))
+        if warning := log.warning(len(grid) - there):
+            self.watch.say(warning)
+        self.stop.trouble = self.stop.trouble or log.trouble
         earlier = self.stop.spent
         self.stop.spent = earlier + totals.spent
-        self.watch.stage(name, there, len(grid))
         with closing(log):
-            for played in self._played(grid, missing, gaps):
-                log.append(played)
-                for one in played:
-                    totals.add(msgspec.json.decode(one.record, type=EpisodeRecord))
-                self.stop.spent = earlier + totals.spent
-                self.watch.advance(len(played), totals)
-        return totals
+            while True:
+                skipped = failed - self.outage.to_play_again()
+                missing = (number for number in range(len(grid)) if self._is_missing(number, totals, failed))
+                for played in self._played(grid, (number for number in missing if number not in skipped), gaps):
+                    log.append(played)
+                    for one in played:
+                        self._count(msgspec.json.decode(one.record, type=EpisodeRecord), totals, failed)
+                    self.stop.spent = earlier + totals.spent
+                    self.stop.trouble = self.stop.trouble or log.trouble
+                    self.watch.advance(len(played), totals)
+                if not self._once_more():
+                    return totals
+
+    def _is_missing(self, number: int, totals: Totals, failed: set[int]) -> bool:
+        """Says whether an episode has no result yet; if errors are kept, those of earlier runs are results."""
+        return not totals.has(number, or_error=self.keep_errors and number not in failed)
+
+    def _count(self, record: EpisodeRecord, totals: Totals, failed: set[int]) -> None:
+        totals.add(record)
+        number = totals.grid.number(record.cell, record.key)
+        assert number is not None
+        problem = str(record.result["problem"]) if record.result["status"] == "error" else ""
+        if problem:
+            failed.add(number)
+        self.outage.saw(number, problem)
+        if self.outage.refusal:
+            self.stop.trouble = f"an endpoint refuses every request: {self.outage.refusal}"
+
+    def _once_more(self) -> bool:
+        """Waits if an endpoint is down; says whether there is something to play again."""
+        outage = self.outage
+        if self.stop.reason:
+            return False
+        if not outage.down:
+            return outage.has_spoiled()
+        pause_s = outage.next_pause_s()
+        if pause_s <= 0:
+            self.stop.trouble = f"{outage.says()}; no answer came for {outage.waited_s:,.0f} s of pauses"
+            return False
+        self.watch.say(
+            f"{outage.says()}. Waiting {pause_s:,.0f} s before the next try; Ctrl-C ends the run, which can be resumed"
+        )
+        outage.pause(pause_s, self.stop)
+        return not self.stop.reason
 
     def _played(self, grid: Grid, missing: Iterator[int], gaps: Mapping[Cell, Gaps]) -> Iterator[list[Played]]:
-        """Yields finished episodes in the order of the grid until there are no more or it is time to stop."""
+        """Yields finished episodes in the order of the grid until there are no more or it is time to stop or to pause."""
         jobs = self._jobs(grid, missing, gaps)
         if self.stop.reason:
             return
-        if self.workers == 1:
+        if self.workers == 1 and self.executor is None:
             for job in jobs:
                 for one in play_job(job):
                     yield [_whole(one)]
-                    if self.stop.reason:
+                    if self.stop.reason or self.outage.down:
                         return
             return
-        if self.pool is None:
-            self.pool = _started_pool(self.workers)
+        if self.executor is None and self.pool is None:
+            self.pool = started_pool(self.workers)
+        executor = self.executor or self.pool
+        assert executor is not None
         try:
-            yield from self._pooled(self.pool, jobs)
-        except BrokenProcessPool as error:
+            yield from self._pooled(executor, jobs)
+        except BrokenExecutor as error:
             raise RunBroken(
                 "a worker process died, perhaps for lack of memory; finished episodes are kept: run the same command again, with "
-                "fewer --workers if it happens again"
+                f"fewer --workers if it happens again ({error})"
             ) from error
 
-    def _pooled(self, pool: ProcessPoolExecutor, jobs: Iterator[Job]) -> Iterator[list[Played]]:
+    def _pooled(self, executor: Executor, jobs: Iterator[Job]) -> Iterator[list[Played]]:
         waiting: deque[Future[list[Played | Broken]]] = deque()
-        ahead = self.workers * (1 if self.careful else AHEAD)
         while True:
-            room = 0 if self.stop.reason else ahead - len(waiting)
-            waiting.extend(pool.submit(play_whole_job, job) for job in itertools.islice(jobs, room))
+            ahead = 1 if self.outage.probing else self.ahead
+            room = 0 if self.stop.reason or self.outage.down else max(0, ahead - len(waiting))
+            waiting.extend(executor.submit(play_whole_job, job) for job in itertools.islice(jobs, room))
             if not waiting:
                 return
             first = waiting.popleft()
-            if self.stop.reason and first.cancel():
+            if (self.stop.reason or self.outage.down) and first.cancel():
                 continue
             found = first.result()
             finished = [one for one in found if isinstance(one, Played)]
@@ -346,20 +352,6 @@ class _Player:
         scores = {cell: frozen(found) for cell, found in gaps.items()}
         for cell, keys in grid.chunks(missing, 1 if self.careful else 12):
             yield Job(cell, keys, scores.get(cell, ()), suite.max_steps, self.config.weights, self.config.trajectories)
-
-
-def _started_pool(workers: int) -> ProcessPoolExecutor:
-    """Returns a pool whose processes do not hear Ctrl-C, which is the parent's business, from their start on."""
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker)
-    listening = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if listening else None
-    try:
-        for _ in range(workers):
-            pool.submit(int)
-    finally:
-        if listening:
-            signal.signal(signal.SIGINT, before)
-    return pool
 
 
 def _whole(one: Played | Broken) -> Played:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
 
 from ec2_env.bench.records import EpisodeRecord, Played
-from ec2_env.errors import ConfigurationError
+from ec2_env.errors import ConfigurationError, EC2Error
 
 if sys.platform == "win32":
     import msvcrt
@@ -21,9 +23,17 @@ else:
     import fcntl
 
 SYNC_S = 1.0
-"""Longest time that a finished episode may stand in the operating system's memory only."""
+"""Longest time that a finished episode may stand in the operating system's memory only, while others follow it."""
+RESERVE_BYTES = 16 << 20
+"""A run stops while so much of the disk is still free."""
+RECORD_BYTES, TRAJECTORY_BYTES = 1_500, 50_000
+"""About the size of a record and of a trajectory, to say beforehand what a run needs."""
 
 Report = Callable[[str], None]
+
+
+class StorageError(EC2Error):
+    """The disk is full or fails. What was recorded before is kept."""
 
 
 class RunFolder:
@@ -132,11 +142,40 @@ def _short(value: Any) -> str:
 def write_json(file: Path, value: Any) -> None:
     """Writes a file in one piece: a reader, or a crash, meets the old one or the new one."""
     draft = file.with_name(f"{file.name}{PART}")
-    with draft.open("w", encoding="utf-8") as stream:
+    with _told(file), draft.open("w", encoding="utf-8") as stream:
         stream.write(json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         stream.flush()
         os.fsync(stream.fileno())
-    os.replace(draft, file)
+    with _told(file):
+        os.replace(draft, file)
+        _sync_folder(file.parent)
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Says what a failing disk means.
+
+    Raises:
+        StorageError: instead of any OSError.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{file} cannot be written ({error.strerror or error}); what was recorded before is kept: make room, or see to the "
+            "disk, and run the same command again"
+        ) from error
+
+
+def _sync_folder(path: Path) -> None:
+    """Forces the names of new files onto the disk, where a folder can be opened for that."""
+    if sys.platform == "win32":
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 class RecordLog:
@@ -146,14 +185,39 @@ class RecordLog:
         file: The records.
         trajectories: The trajectories, or None if they are not kept.
         report: Is told what was repaired.
+        sync_s: Seconds after which what was appended is forced onto the disk; 0 does so each time.
     """
 
-    def __init__(self, file: Path, trajectories: Path | None, report: Report) -> None:
+    def __init__(self, file: Path, trajectories: Path | None, report: Report, *, sync_s: float = SYNC_S) -> None:
         self.file = file
         self.trajectories = trajectories
         self.report = report
+        self.sync_s = sync_s
+        self.trouble = ""
+        """Why to write no more; empty if all is well."""
         self._streams: list[BinaryIO] = []
         self._synced = time.monotonic()
+
+    def warning(self, missing: int) -> str:
+        """Returns what to say if so many more episodes may not fit on the disk; empty if they fit.
+
+        If next to nothing is free, `trouble` says so.
+        """
+        free = shutil.disk_usage(self.file.parent).free
+        needed = missing * (RECORD_BYTES + (TRAJECTORY_BYTES if self.trajectories is not None else 0))
+        if missing:
+            self._look_at(free)
+        if self.trouble or needed <= free - RESERVE_BYTES:
+            return ""
+        return (
+            f"the run needs about {needed / 1e9:,.1f} GB and the disk of {self.file.parent} has {free / 1e9:,.1f} GB left; it "
+            "will stop before the disk is full, and can be resumed when there is room"
+        )
+
+    def _look_at(self, free: int) -> None:
+        if free < RESERVE_BYTES:
+            least = f"make room, at least {RESERVE_BYTES / 1e6:.0f} MB"
+            self.trouble = f"only {free / 1e6:.1f} MB are left on the disk of {self.file.parent}; {least}"
 
     def read(self) -> Iterator[EpisodeRecord]:
         """Yields the records so far. A last line that was cut off is dropped, for good.
@@ -184,28 +248,59 @@ class RecordLog:
             ) from error
 
     def append(self, played: Sequence[Played]) -> None:
-        """Writes episodes: trajectories first, so that no record is without its trajectory."""
-        if not self._streams:
-            files = [self.trajectories] if self.trajectories is not None else []
-            self._streams = [file.open("ab", buffering=0) for file in (*files, self.file)]
-        if self.trajectories is not None:
-            _write(self._streams[0], [one.trajectory or b"" for one in played])
-        _write(self._streams[-1], [one.record for one in played])
-        if time.monotonic() - self._synced >= SYNC_S:
-            self.sync()
+        """Writes episodes: trajectories first, so that no record is without its trajectory.
 
-    def sync(self) -> None:
-        """Forces everything onto the disk."""
-        for stream in self._streams:
-            os.fsync(stream.fileno())
-        self._synced = time.monotonic()
+        Raises:
+            StorageError: if the disk is full or fails. Nothing of these episodes is then left in the files.
+        """
+        with _told(self.file):
+            self._open()
+            sizes = [os.fstat(stream.fileno()).st_size for stream in self._streams]
+            try:
+                if self.trajectories is not None:
+                    _write(self._streams[0], [one.trajectory or b"" for one in played])
+                _write(self._streams[-1], [one.record for one in played])
+                if time.monotonic() - self._synced >= self.sync_s:
+                    self.sync()
+            except OSError:
+                self._take_back(sizes)
+                raise
 
-    def close(self) -> None:
-        """Forces everything onto the disk and lets go of the files."""
-        self.sync()
+    def _open(self) -> None:
+        if self._streams:
+            return
+        files = [self.trajectories] if self.trajectories is not None else []
+        for file in (*files, self.file):
+            self._streams.append(file.open("ab", buffering=0))
+        _sync_folder(self.file.parent)
+
+    def _take_back(self, sizes: Sequence[int]) -> None:
+        """Cuts the files to their sizes before, the records first, and lets go of them."""
+        for stream, size in zip(reversed(self._streams), reversed(sizes), strict=True):
+            with suppress(OSError):  # then the next run finds a line that was cut off, and drops it
+                os.ftruncate(stream.fileno(), size)
+        self._let_go()
+
+    def _let_go(self) -> None:
         for stream in self._streams:
             stream.close()
         self._streams = []
+
+    def sync(self) -> None:
+        """Forces everything onto the disk, and looks how much room is left."""
+        for stream in self._streams:
+            os.fsync(stream.fileno())
+        self._synced = time.monotonic()
+        self._look_at(shutil.disk_usage(self.file.parent).free)
+
+    def close(self) -> None:
+        """Forces everything onto the disk and lets go of the files."""
+        with _told(self.file):
+            try:
+                if self._streams:
+                    self.sync()
+            finally:
+                self._let_go()
 
 
 def _write(stream: BinaryIO, lines: Sequence[bytes]) -> None:

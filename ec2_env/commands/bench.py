@@ -13,7 +13,8 @@ from ec2_env.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from ec2_env.bench.grid import BenchConfig
-    from ec2_env.bench.runner import Caps, Outcome
+    from ec2_env.bench.runner import Outcome
+    from ec2_env.bench.stopping import Caps
 
 QUICK_SAMPLE = 4
 """Episodes of each row that the estimate before a paid run is taken from."""
@@ -41,6 +42,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_argument_group("how it is run")
     how.add_argument(
         "--workers", type=int, metavar="N", help="processes (default: all processors; 1 if a model or strategy is real)"
+    )
+    how.add_argument("--executor", choices=("processes", "ray", "dask"), default="processes", help="who plays: see docs/scale.md")
+    how.add_argument("--address", metavar="ADDRESS", help="cluster of --executor ray or dask (default: one is started here)")
+    how.add_argument(
+        "--outage-s",
+        type=float,
+        default=3600.0,
+        metavar="SECONDS",
+        help="longest time to wait for an endpoint that is down, before the run stops (default: %(default)g)",
     )
     how.add_argument(
         "--out",
@@ -77,9 +87,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ec2_env.bench.executors import opened
     from ec2_env.bench.manifest import digest, manifest
     from ec2_env.bench.progress import Bar, Quiet
-    from ec2_env.bench.runner import check, is_heavy, run
+    from ec2_env.bench.runner import asks_endpoints, check, is_heavy, run
+    from ec2_env.bench.stopping import Patience
     from ec2_env.models.loading import load_model
 
     _limit_concurrency(arguments.concurrency)
@@ -93,12 +105,27 @@ def _run(arguments: argparse.Namespace) -> int:
     path = arguments.out or Path("runs") / digest(manifest(config))
     if arguments.resume and not (path / "manifest.json").exists():
         raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
-    workers = arguments.workers or (1 if is_heavy(config) else os.cpu_count() or 1)
     _announce(arguments, config)
     bar = sys.stderr.isatty() and not arguments.quiet
     simulated = load_model(config.cloud).card.simulated
-    with Bar(simulated=simulated) if bar else Quiet(silent=arguments.quiet) as watch:
-        outcome = run(config, path, workers=workers, watch=watch, caps=caps, keep_errors=arguments.keep_errors)
+    patience = Patience(longest_s=arguments.outage_s) if asks_endpoints(config) else None
+    heavy = is_heavy(config)
+    with (
+        opened(arguments.executor, arguments.workers, arguments.address, again=not heavy) as executor,
+        Bar(simulated=simulated) if bar else Quiet(silent=arguments.quiet) as watch,
+    ):
+        slots = executor.slots if executor else os.cpu_count() or 1
+        workers = arguments.workers or (1 if heavy else slots)
+        outcome = run(
+            config,
+            path,
+            workers=workers,
+            watch=watch,
+            caps=caps,
+            keep_errors=arguments.keep_errors,
+            executor=executor,
+            patience=patience,
+        )
     return _finish(arguments, config, outcome, path)
 
 
@@ -132,7 +159,7 @@ def _announce(arguments: argparse.Namespace, config: BenchConfig) -> None:
 
 
 def _caps(arguments: argparse.Namespace) -> Caps:
-    from ec2_env.bench.runner import Caps
+    from ec2_env.bench.stopping import Caps
 
     for name in ("max_usd", "max_tokens", "max_calls"):
         value = getattr(arguments, name)
@@ -168,7 +195,7 @@ def _finish(arguments: argparse.Namespace, config: BenchConfig, outcome: Outcome
     from ec2_env.bench.table import as_csv, as_json, as_markdown, as_terminal
 
     if outcome.stopped:
-        more = f" with a higher {outcome.cap}" if not outcome.interrupted else ""
+        more = f" with a higher {outcome.cap}" if outcome.cap and not outcome.interrupted else ""
         print(
             f"ec2-env: stopped: {outcome.stopped}. Episodes recorded in {path}: {outcome.totals.done:,}; left: {outcome.left:,}. "
             f"Run the same command again{more} to go on",

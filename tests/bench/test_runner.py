@@ -21,8 +21,9 @@ from ec2_env.bench import records
 from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.report import make_report
-from ec2_env.bench.runner import Caps, Outcome, RunBroken, check, is_heavy
+from ec2_env.bench.runner import Outcome, RunBroken, check, is_heavy
 from ec2_env.bench.statistics import Spent, Totals
+from ec2_env.bench.stopping import Caps
 from ec2_env.bench.table import as_json, as_terminal
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, EndpointError, UnknownName
