@@ -31,7 +31,7 @@ LAYERS = (
     "envs cutoff registration",
     "rollout",
     "bench training serve testing",
-    "view",
+    "report view",
     "commands cli __main__",
 )
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names.split()}

@@ -24,7 +24,7 @@ from ec2_env.models.loading import load_model
 FORMAT = 1
 CODE = ("ec2_env", "ec2_env.agents", "ec2_env.tasks", "ec2_env.training")
 """Packages whose code can change a result."""
-SHOWING = ("bench", "commands", "view")
+SHOWING = ("bench", "commands", "report", "view")
 """Folders whose code runs and shows; `FORMAT` goes up when they change what a record means."""
 EDGE_BYTES = 1 << 20
 """Of a large file, so much is read at each end."""

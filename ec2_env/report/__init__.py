@@ -1,0 +1,1 @@
+"""One page about a run: tables, plots and what leaked where, from nothing but the run's folder."""
