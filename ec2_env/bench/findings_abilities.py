@@ -182,8 +182,8 @@ def marginal(played: Played) -> Finding:
             f"raised: a skill by {STEP:g} logits of ability; following advice by as much in its log odds; instruction following "
             "is that and the skill of the same name; for invocation decisions the ratio of doubt and noise in entropy and in the "
             f"wish for help is doubled. Other skills: {', '.join(other_skills())}. The oracle decision plays "
-            f"{played.plan.oracle_tasks} tasks once, with {played.plan.oracle_draws} rollouts for each decision and "
-            "continuation: it uses the simulator, and shows what deciding well is worth, as far as so few rollouts can tell."
+            f"{played.plan.oracle_tasks} tasks once (rollouts for each decision and continuation: {played.plan.oracle_draws}); "
+            "it uses the simulator, and shows what deciding well is worth, as far as so few rollouts can tell."
         ),
         tested=[decided(one, values) for one, values in zip(HYPOTHESES, statistics, strict=True)],
         exhibits=[_gains(found, names, gains, done, added)],

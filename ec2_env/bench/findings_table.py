@@ -14,6 +14,7 @@ from ec2_env.bench.findings_rules import Exhibit, Finding, Tested
 from ec2_env.bench.suites import DEFAULT_SUITE, load_suite
 
 WIDTH = 130
+FEW = 10
 HEAD = ("", "hypothesis", "must exceed", "estimate", "95% interval", "verdict")
 
 
@@ -30,6 +31,9 @@ def notes(plan: FindingsPlan) -> list[str]:
         "itself: one in forty is found reproduced by chance where nothing is there. Those in brackets are checks and decide "
         "nothing.",
     ]
+    fewest = plan.oracle_tasks if 4 in plan.findings else plan.tasks
+    if fewest < FEW:
+        words.append(f"A bootstrap over fewer than {FEW} tasks, here {fewest}, gives intervals that are too narrow.")
     if plan.tasks < whole:
         words.append(
             "Fewer tasks than the suite has: intervals are wide, and what is not reproduced here may be with all of them."

@@ -59,7 +59,7 @@ def test_mismatched_coordinates_are_refused() -> None:
     ],
 )
 def test_mixtures_dominate_what_many_of_them_do(one: tuple[float, ...], other: tuple[float, ...]) -> None:
-    shares = np.linspace(0, 1, 401)
+    shares = np.linspace(0, 1, 101)
     mixed = [tuple((1 - s) * np.array(one) + s * np.array(other)) for s in shares]
-    assert segment_hypervolume(one, other) == pytest.approx(hypervolume(mixed), abs=2e-3)
+    assert segment_hypervolume(one, other) == pytest.approx(hypervolume(mixed), abs=6e-3)
     assert segment_hypervolume(one, other) >= hypervolume(mixed) - 1e-12
