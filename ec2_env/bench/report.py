@@ -10,6 +10,7 @@ import ec2_env
 from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.runner import Outcome
 from ec2_env.bench.statistics import DRAWS, Summary
+from ec2_env.bench.trivial import TrivialRow, trivial_rows
 from ec2_env.cloud.prices import price
 from ec2_env.models.loading import load_model
 
@@ -28,6 +29,7 @@ class Report:
         sections: Rows under one heading each: those without an edge model, then by edge model.
         notes: Errors, missing episodes, units, the command.
         command: Gives the same report.
+        trivial: Agents without a model on the same episodes; none in a table without the row of random decisions.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Report:
     notes: tuple[str, ...]
     command: str
     config: BenchConfig
+    trivial: tuple[TrivialRow, ...] = ()
 
 
 def make_report(config: BenchConfig, outcome: Outcome) -> Report:
@@ -43,14 +46,21 @@ def make_report(config: BenchConfig, outcome: Outcome) -> Report:
     summaries = outcome.totals.summaries()
     edges = tuple(dict.fromkeys(summary.cell.edge for summary in summaries))
     cloud = f"cloud {_label(config.cloud)}"
+    trivial = trivial_rows(config.suite) if "random" in config.strategies else ()
     headings = {edge: f"edge {_label(edge)}, {cloud}" if edge else f"no edge model, {cloud}" for edge in edges}
     return Report(
         title=_title(config),
         models=_models(config, [edge for edge in edges if edge]),
         sections=tuple((headings[edge], tuple(s for s in summaries if s.cell.edge == edge)) for edge in edges),
-        notes=(*_problems(summaries, len(outcome.totals.grid)), *_gap(summaries), *_reading(config, outcome)),
+        notes=(
+            *_problems(summaries, len(outcome.totals.grid)),
+            *_gap(summaries),
+            *_reading(config, outcome),
+            *_about_trivial(trivial),
+        ),
         command=config.command(),
         config=config,
+        trivial=trivial,
     )
 
 
@@ -128,6 +138,15 @@ def _reading(config: BenchConfig, outcome: Outcome) -> list[str]:
     return notes
 
 
+def _about_trivial(rows: tuple[TrivialRow, ...]) -> list[str]:
+    if not rows:
+        return []
+    return [
+        f"Trivial agents: {count(rows[0].instances, 'instance')}, one trial each; under Pass^3 the share that passes. They "
+        "finish at once, report all that they can read in every slot, or make valid calls and a report at random."
+    ]
+
+
 def count(number: int, noun: str) -> str:
     """Returns "1 task", "1,200 tasks"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -149,6 +168,7 @@ def as_data(report: Report, compared: Mapping[str, Any] | None) -> dict[str, Any
         "notes": list(report.notes),
         "command": report.command,
         "rows": [_row(summary) for _, rows in report.sections for summary in rows],
+        "trivial": [asdict(row) for row in report.trivial],
     }
     return data if compared is None else {**data, "published": dict(compared)}
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import comb
+from functools import lru_cache
+from math import comb, fsum
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,17 @@ AVERAGED_OVER = {
 """Figures that are averaged only over the episodes that another figure counts."""
 
 
+def scaled(value: float) -> int:
+    """Returns a figure of one episode as a whole multiple of 1e-9."""
+    return round(value * SCALE)
+
+
+def exact_mean(total: int, count: int) -> float:
+    """Returns the mean of figures from the sum of `scaled`: the same for any order, so that it can be checked to the last
+    digit."""
+    return total / (SCALE * count)
+
+
 def pass_hat_k(successes: int, trials: int, k: int) -> float:
     """Returns the probability that k fresh trials of a task all succeed.
 
@@ -81,6 +93,19 @@ def pass_hat_k(successes: int, trials: int, k: int) -> float:
     if not 1 <= k <= trials or not 0 <= successes <= trials:
         raise ValueError(f"pass_hat_k needs 1 <= k <= trials and 0 <= successes <= trials, got {successes=}, {trials=}, {k=}")
     return comb(successes, k) / comb(trials, k)
+
+
+def pass_at_k(successes: int, trials: int, k: int) -> float:
+    """Returns the probability that at least one of k fresh trials of a task succeeds.
+
+    Unbiased estimator 1 - C(n - c, k) / C(n, k) of Chen et al. (arXiv 2107.03374, eq. 1).
+
+    Raises:
+        ValueError: if k is larger than `trials`.
+    """
+    if not 1 <= k <= trials or not 0 <= successes <= trials:
+        raise ValueError(f"pass_at_k needs 1 <= k <= trials and 0 <= successes <= trials, got {successes=}, {trials=}, {k=}")
+    return 1 - comb(trials - successes, k) / comb(trials, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +198,7 @@ class Totals:
         self._state[number] = _DONE
         row, instance = number // self.grid.row, number % self.grid.row // self.grid.trials
         pair = instance // self.grid.seeds
-        values = [round(figure(record) * SCALE) for figure in FIGURES.values()]
+        values = [scaled(figure(record)) for figure in FIGURES.values()]
         self._sums[row][pair] = [old + new for old, new in zip(self._sums[row][pair], values, strict=True)]
         self._counts[row, pair] += 1
         self._invalid[row] += record.result["status"] == "invalid"
@@ -196,20 +221,23 @@ class Totals:
 
     def summaries(self) -> tuple[Summary, ...]:
         """Returns the figures of all cells, with intervals from the same draws of tasks, so that cells can be compared."""
-        draws = _draws(len(self.grid.tasks))
-        return tuple(self._summary(row, draws) for row in range(len(self.grid.cells)))
+        return tuple(self._summary(row) for row in range(len(self.grid.cells)))
 
-    def _summary(self, row: int, draws: NDArray[np.int64]) -> Summary:
+    def _summary(self, row: int) -> Summary:
         counts = self._by_task(self._counts[row])
+        totals = dict(zip(FIGURES, (sum(column) for column in zip(*self._sums[row], strict=True)), strict=True))
         columns = {
             name: self._by_task(np.array([pair[column] for pair in self._sums[row]], dtype=np.float64)) / SCALE
             for column, name in enumerate(FIGURES)
         }
-        figures = {
-            name: _estimate(column, columns[AVERAGED_OVER[name]] if name in AVERAGED_OVER else counts, draws)
-            for name, column in columns.items()
-        }
-        figures[f"pass_hat_{PASS_K}"] = _estimate(*self._pass_hat(row), draws)
+        figures = {}
+        for name, column in columns.items():
+            over = AVERAGED_OVER.get(name)
+            number = totals[over] // SCALE if over else int(counts.sum())
+            mean = exact_mean(totals[name], number) if number else None
+            figures[name] = estimate(column, columns[over] if over else counts, mean)
+        passes = self._passes(row)
+        figures[f"pass_hat_{PASS_K}"] = estimate(*self._pass_hat(passes), mean_of([value for _, value in passes]))
         state = self._state[row * self.grid.row : (row + 1) * self.grid.row]
         return Summary(
             cell=self.grid.cells[row],
@@ -226,14 +254,20 @@ class Totals:
         np.add.at(sums, self._task_of, values)
         return sums
 
-    def _pass_hat(self, row: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns, for each task, the sum of Pass^3 over its instances with enough trials, and their number."""
+    def _passes(self, row: int) -> list[tuple[int, float]]:
+        """Returns the task and the Pass^3 of each instance with enough trials."""
+        return [
+            (int(self._task_of[number // self.grid.seeds]), pass_hat_k(int(self._passed[row, number]), int(trials), PASS_K))
+            for number, trials in enumerate(self._ended[row])
+            if trials >= PASS_K
+        ]
+
+    def _pass_hat(self, passes: list[tuple[int, float]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns, for each task, the sum of Pass^3 over its instances, and their number."""
         found, counted = np.zeros(len(self.grid.tasks)), np.zeros(len(self.grid.tasks))
-        for instance, trials in enumerate(self._ended[row]):
-            if trials >= PASS_K:
-                task = self._task_of[instance // self.grid.seeds]
-                found[task] += pass_hat_k(int(self._passed[row, instance]), int(trials), PASS_K)
-                counted[task] += 1
+        for task, value in passes:
+            found[task] += value
+            counted[task] += 1
         return found, counted
 
     def measured(self, cell: Cell) -> dict[tuple[str, str], Measured]:
@@ -247,26 +281,40 @@ class Totals:
         }
 
 
-def _draws(tasks: int) -> NDArray[np.int64]:
-    """Returns how often each task is drawn in each of the bootstrap's samples, shape (DRAWS, tasks)."""
+def mean_of(values: Iterable[float]) -> float | None:
+    """Returns the mean, correctly rounded whatever the order; None of nothing."""
+    held = list(values)
+    return fsum(held) / len(held) if held else None
+
+
+@lru_cache(maxsize=64)
+def draws(tasks: int) -> NDArray[np.int64]:
+    """Returns how often each task is drawn in each of the bootstrap's samples, shape (DRAWS, tasks).
+
+    Every figure of a set of tasks is taken from the same draws, so that rows can be compared.
+    """
     picks = np.random.default_rng(SEED).integers(tasks, size=(DRAWS, tasks))
-    return np.stack([(picks == task).sum(axis=1) for task in range(tasks)], axis=1)
+    places = picks + tasks * np.arange(DRAWS)[:, None]
+    return np.bincount(places.ravel(), minlength=DRAWS * tasks).reshape(DRAWS, tasks)
 
 
-def _estimate(sums: NDArray[Any], counts: NDArray[Any], draws: NDArray[np.int64]) -> Estimate:
+def estimate(sums: NDArray[Any], counts: NDArray[Any], mean: float | None = None) -> Estimate:
     """Returns the mean over all episodes, and percentiles 2.5 and 97.5 of the same over drawn tasks.
+
+    Whole tasks are drawn, with all their episodes: episodes of one task are alike, so that drawing episodes would give intervals
+    that are too narrow. Percentile bootstrap of Efron and Tibshirani (1993, chapter 13).
 
     Args:
         sums: Sum over the episodes of each task.
         counts: Number of those episodes.
-        draws: See `_draws`.
+        mean: The mean, if it is known more exactly.
     """
     if not counts.sum():
         return Estimate(None)
-    mean = float(sums.sum() / counts.sum())
+    mean = float(sums.sum() / counts.sum()) if mean is None else mean
     if np.count_nonzero(counts) < 2:
         return Estimate(mean)
-    drawn = draws @ counts
-    values = (draws @ sums)[drawn > 0] / drawn[drawn > 0]
+    drawn = draws(len(counts)) @ counts
+    values = (draws(len(counts)) @ sums)[drawn > 0] / drawn[drawn > 0]
     low, high = np.percentile(values, [2.5, 97.5])
     return Estimate(mean, float(low), float(high))

@@ -1,19 +1,31 @@
-"""Lays a report out: for a terminal, as Markdown, CSV or JSON."""
+"""Lays a report out: for a terminal, as Markdown, LaTeX, CSV or JSON, and as the study's main table."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import textwrap
 from collections.abc import Callable, Sequence
 
 from ec2_env.bench.compare import Comparison
+from ec2_env.bench.layout import (
+    BOLD,
+    DIM,
+    PLAIN,
+    Table,
+    latex_lines,
+    line,
+    markdown_lines,
+    markdown_rows,
+    rule,
+    terminal_lines,
+    widths_of,
+    wrapped,
+)
 from ec2_env.bench.report import Report, as_data
 from ec2_env.bench.statistics import Estimate, Summary
+from ec2_env.bench.trivial import TrivialRow
 
-WIDTH = 120
-BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 NONE = "-"
 
 
@@ -56,19 +68,19 @@ COLUMNS: Sequence[tuple[str, str, Callable[[Estimate], str]]] = (
 
 
 def as_terminal(report: Report, compared: Comparison | None, *, color: bool) -> str:
-    """Returns a table of at most `WIDTH` columns, if the names of the strategies allow it."""
+    """Returns a table of at most `layout.WIDTH` columns, if the names of the strategies allow it."""
     bold, dim, plain = (BOLD, DIM, PLAIN) if color else ("", "", "")
     head = ["strategy", *(heading for _, heading, _ in COLUMNS)]
-    sections = [(heading, [_cells(summary) for summary in rows]) for heading, rows in report.sections]
-    widths = _widths([head, *(row for _, rows in sections for row in rows)])
-    lines = [*_wrapped(report.title, bold, plain), *_wrapped(report.models, "", ""), ""]
-    lines += [f"{bold}{_over(widths)}{plain}", f"{bold}{_line(head, widths)}{plain}"]
+    sections = _sections(report)
+    widths = widths_of([head, *(row for _, rows in sections for row in rows)])
+    lines = [*wrapped(report.title, bold, plain), *wrapped(report.models, "", ""), ""]
+    lines += [f"{bold}{_over(widths)}{plain}", f"{bold}{line(head, widths)}{plain}"]
     for heading, rows in sections:
-        lines += [f"{dim}-- {heading} {'-' * max(0, sum(widths) + 2 * len(widths) - len(heading) - 6)}{plain}"]
-        lines += [_line(row, widths) for row in rows]
-    lines += ["", *(line for note in report.notes for line in _wrapped(note, dim, plain))]
+        lines += [f"{dim}{rule(heading, widths)}{plain}"]
+        lines += [line(row, widths) for row in rows]
+    lines += ["", *(found for note in report.notes for found in wrapped(note, dim, plain))]
     if compared is not None:
-        lines += ["", *_compared_lines(compared, bold, dim, plain)]
+        lines += ["", *terminal_lines(compared, color=color)]
     return "\n".join([*lines, "", f"Reproduce: {report.command}"]) + "\n"
 
 
@@ -79,53 +91,49 @@ def _over(widths: Sequence[int]) -> str:
     return " " * left + " cloud, per episode ".center(cloud, "-") + f"  {'edge':>{edge}}"
 
 
-def _compared_lines(compared: Comparison, bold: str, dim: str, plain: str) -> list[str]:
-    rows = [[row[0], *row[1:]] for _, found in compared.sections for row in found]
-    widths = _widths([list(compared.head), *rows])
-    lines = [*_wrapped(compared.title, bold, plain), "", f"{bold}{_line(compared.head, widths)}{plain}"]
-    for heading, found in compared.sections:
-        lines += [f"{dim}-- {heading} {'-' * max(0, sum(widths) + 2 * len(widths) - len(heading) - 6)}{plain}"]
-        lines += [_line(row, widths) for row in found]
-    return [*lines, "", *(line for note in compared.notes for line in _wrapped(note, dim, plain))]
+def _sections(report: Report) -> list[tuple[str, list[list[str]]]]:
+    """Returns the rows as text, those of agents without a model last."""
+    sections = [(heading, [_cells(summary) for summary in rows]) for heading, rows in report.sections]
+    if report.trivial:
+        weight = report.config.weights.task
+        sections.append(("trivial agents, no model", [_trivial_cells(row, weight) for row in report.trivial]))
+    return sections
+
+
+def _trivial_cells(row: TrivialRow, weight: float) -> list[str]:
+    shown = {
+        "completion": _percent(row.completion),
+        "pass_hat_3": _percent(row.passed),
+        "return": f"{weight * (row.completion.mean or 0.0):.2f}",
+    }
+    return [row.label, *(shown.get(name, NONE) for name, _, _ in COLUMNS)]
 
 
 def _cells(summary: Summary) -> list[str]:
     return [summary.cell.strategy, *(form(summary.figures[name]) for name, _, form in COLUMNS)]
 
 
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    return "  ".join(
-        [first.ljust(widths[0]), *(text.rjust(width) for text, width in zip(others, widths[1:], strict=True))]
-    ).rstrip()
-
-
-def _wrapped(text: str, before: str, after: str) -> list[str]:
-    return [f"{before}{line}{after}" for line in textwrap.wrap(text, WIDTH)]
-
-
 def as_markdown(report: Report, compared: Comparison | None) -> str:
     """Returns the same table for a page."""
     head = ["strategy", *(heading for _, heading, _ in COLUMNS)]
     lines = [f"**{report.title}**", "", report.models, ""]
-    for heading, rows in report.sections:
-        lines += [f"*{heading}*", "", *_markdown(head, [_cells(summary) for summary in rows]), ""]
+    for heading, rows in _sections(report):
+        lines += [f"*{heading}*", "", *markdown_rows(head, rows), ""]
     lines += [*(f"{note}  " for note in report.notes), "", f"Reproduce: `{report.command}`", ""]
-    if compared is not None:
-        lines += [f"**{compared.title}**", ""]
-        for heading, found in compared.sections:
-            lines += [f"*{heading}*", "", *_markdown(compared.head, found), ""]
-        lines += [*(f"{note}  " for note in compared.notes), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(markdown_lines(compared) if compared is not None else [])])
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [head, ["---", *("---:" for _ in head[1:])], *rows]
-    return ["| " + " | ".join(text.replace("|", "\\|") for text in row) + " |" for row in table]
+def as_latex(report: Report, compared: Comparison | None) -> str:
+    """Returns the same table as a `table` environment, and the published figures in another."""
+    table = Table(
+        name="bench",
+        title=report.title,
+        head=["strategy", *(heading for _, heading, _ in COLUMNS)],
+        sections=_sections(report),
+        notes=[report.models, *report.notes],
+    )
+    lines = [f"% Reproduce: {report.command}", *latex_lines(table)]
+    return "\n".join([*lines, *(["", *latex_lines(compared)] if compared is not None else [])]) + "\n"
 
 
 def as_csv(report: Report) -> str:
@@ -143,6 +151,10 @@ def as_csv(report: Report) -> str:
         values = [value for name in names for value in _plain(summary.figures[name])]
         counts = (summary.episodes, summary.errors, summary.invalid, summary.missing)
         writer.writerow([cell.strategy, cell.edge or "", cell.cloud, str(simulated).lower(), *counts, *values])
+    for row in report.trivial:
+        found = {"completion": row.completion, "passed": row.passed}
+        values = [value for name in names for value in _plain(found.get(name, Estimate(None)))]
+        writer.writerow([f"trivial:{row.name}", "", "", "", row.instances, 0, 0, 0, *values])
     return out.getvalue()
 
 

@@ -13,6 +13,7 @@ from ec2_env.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from ec2_env.bench.grid import BenchConfig
+    from ec2_env.bench.report import Report
     from ec2_env.bench.runner import Outcome
     from ec2_env.bench.stopping import Caps
 
@@ -38,6 +39,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--cloud", metavar="MODEL", help="cloud model (default: the suite's)")
     what.add_argument("--language", action="append", choices=("en", "zh"), help="only this language; repeatable")
     what.add_argument("--trials", type=int, metavar="N", help="times that each instance is played")
+    what.add_argument(
+        "--trials-for", type=float, metavar="POINTS", help="as many trials as a margin of so many points of completion takes"
+    )
     what.add_argument("--seeds", type=int, metavar="N", help="instances of each task and language")
     how = parser.add_argument_group("how it is run")
     how.add_argument(
@@ -81,7 +85,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--trajectories", action="store_true", help="keep whole trajectories, about 50 kB an episode")
     shown = parser.add_argument_group("what is shown")
-    shown.add_argument("--format", choices=("table", "markdown", "csv", "json"), default="table")
+    shown.add_argument(
+        "--format",
+        choices=("table", "markdown", "latex", "csv", "json", "study", "study-latex"),
+        default="table",
+        help="study: totals of the suite, laid out as the study's main table",
+    )
     shown.add_argument("--compare", action="store_true", help="add the study's published figures, in a table of their own")
     shown.add_argument("--quiet", action="store_true", help="no progress")
 
@@ -97,6 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
     _limit_concurrency(arguments.concurrency)
     config = _config(arguments)
     check(config)
+    _say_margin(arguments, config)
     if arguments.dry_run:
         return _dry_run(arguments, config)
     if arguments.workers is not None and arguments.workers < 1:
@@ -127,6 +137,14 @@ def _run(arguments: argparse.Namespace) -> int:
             patience=patience,
         )
     return _finish(arguments, config, outcome, path)
+
+
+def _say_margin(arguments: argparse.Namespace, config: BenchConfig) -> None:
+    """Says how precise the run will be."""
+    from ec2_env.bench.planning import expected
+
+    if not arguments.quiet:
+        print(f"ec2-env: {expected(config.suite)}", file=sys.stderr)
 
 
 def _limit_concurrency(limit: int | None) -> None:
@@ -172,13 +190,18 @@ def _config(arguments: argparse.Namespace) -> BenchConfig:
     import msgspec
 
     from ec2_env.bench.grid import BenchConfig
+    from ec2_env.bench.planning import trials_for
     from ec2_env.bench.suites import checked, load_suite
 
+    if arguments.trials_for is not None and arguments.trials is not None:
+        raise ConfigurationError("--trials-for computes the number of trials; leave --trials out")
     suite = load_suite(arguments.suite)
     changed = {name: getattr(arguments, name) for name in ("seeds", "trials") if getattr(arguments, name) is not None}
     if arguments.language:
         changed["languages"] = tuple(dict.fromkeys(arguments.language))
     suite = checked(msgspec.structs.replace(suite, **changed))
+    if arguments.trials_for is not None:
+        suite = checked(msgspec.structs.replace(suite, trials=trials_for(arguments.trials_for, suite)))
     return BenchConfig(
         name=arguments.suite,
         suite=suite,
@@ -190,9 +213,7 @@ def _config(arguments: argparse.Namespace) -> BenchConfig:
 
 
 def _finish(arguments: argparse.Namespace, config: BenchConfig, outcome: Outcome, path: Path) -> int:
-    from ec2_env.bench.compare import compare
     from ec2_env.bench.report import make_report
-    from ec2_env.bench.table import as_csv, as_json, as_markdown, as_terminal
 
     if outcome.stopped:
         more = f" with a higher {outcome.cap}" if outcome.cap and not outcome.interrupted else ""
@@ -204,20 +225,35 @@ def _finish(arguments: argparse.Namespace, config: BenchConfig, outcome: Outcome
         if outcome.interrupted or not outcome.totals.done:
             return 130 if outcome.interrupted else 1
     report = make_report(config, outcome)
-    compared = compare(report) if arguments.compare else None
-    match arguments.format:
-        case "markdown":
-            text = as_markdown(report, compared)
-        case "csv":
-            text = as_csv(report)
-        case "json":
-            text = as_json(report, compared)
-        case _:
-            text = as_terminal(report, compared, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    text = _laid_out(arguments, report)
     print(text, end="")
     if not arguments.quiet:
         print(f"ec2-env: records are in {path / 'results.jsonl'}", file=sys.stderr)
     return 1 if outcome.left or outcome.totals.errors else 0
+
+
+def _laid_out(arguments: argparse.Namespace, report: Report) -> str:
+    from ec2_env.bench.compare import compare
+    from ec2_env.bench.layout import latex_lines, terminal_lines
+    from ec2_env.bench.study import study_table
+    from ec2_env.bench.table import as_csv, as_json, as_latex, as_markdown, as_terminal
+
+    color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    compared = compare(report) if arguments.compare else None
+    match arguments.format:
+        case "markdown":
+            return as_markdown(report, compared)
+        case "latex":
+            return as_latex(report, compared)
+        case "csv":
+            return as_csv(report)
+        case "json":
+            return as_json(report, compared)
+        case "study":
+            return "\n".join(terminal_lines(study_table(report), color=color)) + "\n"
+        case "study-latex":
+            return "\n".join(latex_lines(study_table(report))) + "\n"
+    return as_terminal(report, compared, color=color)
 
 
 COMMAND = Command(help="Play a suite of episodes and print its table", add_arguments=_add_arguments, run=_run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ec2_env.bench.grid import BenchConfig, Cell, Grid
@@ -61,6 +62,30 @@ def record(grid: Grid) -> RecordMaker:
 def plain_record() -> RecordMaker:
     """Returns `make_record`, for grids of real tasks."""
     return make_record
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Callable[..., Path]:
+    """Returns a function that writes records as a run folder."""
+
+    def made(grid: Grid, records: Sequence[EpisodeRecord], name: str = "run") -> Path:
+        path = tmp_path / name
+        path.mkdir(exist_ok=True)
+        settings = {
+            "suite": "made up",
+            "tasks": [f"{task}/{language}" for task, language in grid.pairs],
+            "split": grid.split,
+            "seeds": grid.seeds,
+            "trials": grid.trials,
+            "strategies": list(dict.fromkeys(cell.strategy for cell in grid.cells)),
+            "edges": list(dict.fromkeys(cell.edge for cell in grid.cells if cell.edge)),
+            "models": {"cloud": {"simulated": True}},
+        }
+        (path / "manifest.json").write_bytes(msgspec.json.encode({"settings": settings}))
+        (path / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in records))
+        return path
+
+    return made
 
 
 def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) -> EpisodeRecord:
