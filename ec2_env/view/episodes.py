@@ -39,7 +39,9 @@ def episode_data(run: Run, number: int) -> dict[str, Any]:
     if problem:
         notes.append(f"the episode could not be built again, so values, changes and checks are missing: {problem}")
     elif episode is not None and episode.instruction != trajectory.instruction:
-        notes.append("the task has changed since: built again, this episode asks something else; values, changes and checks may be wrong")
+        notes.append(
+            "the task has changed since: built again, this episode asks something else; values, changes and checks may be wrong"
+        )
     units = episode.units if episode is not None else ()
     body = _body(trajectory, record, units, weights_of(run.settings), notes)
     end = _end(trajectory, episode, notes) if episode is not None else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,7 +35,7 @@ def pieces(text: str, marks: Iterable[Mark]) -> list[Any]:
     kept = [mark for mark in marks if 0 <= mark.start < mark.end <= len(text)]
     cuts = sorted({0, len(text), *(mark.start for mark in kept), *(mark.end for mark in kept)})
     found: list[Any] = []
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         about = [mark.about for mark in kept if mark.start <= start and end <= mark.end]
         found.append({"t": text[start:end], "m": about} if about else text[start:end])
     return found
@@ -49,7 +50,9 @@ def value_marks(text: str, position: int, exposures: Sequence[Exposed], matcher:
         exposures: What the call exposed.
         matcher: Looks for the episode's units.
     """
-    marks = [Mark(line.start, line.end, _said(line.unit, line.level, line.form, True)) for line in exposures if line.text == position]
+    marks = [
+        Mark(line.start, line.end, _said(line.unit, line.level, line.form, True)) for line in exposures if line.text == position
+    ]
     new = {line.unit for line in exposures}
     for hit in matcher.occurrences(text) if len(text) <= MAX_SEARCHED else ():
         unit = matcher.units[hit.unit].id

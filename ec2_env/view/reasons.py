@@ -29,8 +29,8 @@ WORDS = {
 def reason(grader: Grader, state: Grading, depth: int = 0) -> dict[str, Any]:
     """Returns what a grader looks for and found, as plain data.
 
-    Keys, each only where there is something to say: `rule` (name of its class), `about` (one line), `expects` (fields by name), `reported`
-    (what the agent reported under the key that is looked at), `needs` (gates) and `parts`, both lists of the same with a `score`.
+    Keys, each only where there is something to say: `rule` (name of its class), `about` (one line), `expects` (fields by name),
+    `key` and `reported` (what the agent reported under it), `needs` (gates) and `parts`; these two list the same with a `score`.
 
     Args:
         grader: The grader.

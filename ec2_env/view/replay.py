@@ -69,8 +69,13 @@ class PlayedAgain:
     def _scores(self) -> dict[str | None, Means]:
         """What each model alone completed on the train split: read from the run's calibration."""
         settings = self.settings
-        cells = (Cell("cloud_only", None, settings["cloud"]), *(Cell("edge_only", edge, settings["cloud"]) for edge in settings["edges"]))
-        pairs = tuple((task, cast(Language, language)) for task, _, language in (pair.partition("/") for pair in settings["tasks"]))
+        cells = (
+            Cell("cloud_only", None, settings["cloud"]),
+            *(Cell("edge_only", edge, settings["cloud"]) for edge in settings["edges"]),
+        )
+        pairs = tuple(
+            (task, cast(Language, language)) for task, _, language in (pair.partition("/") for pair in settings["tasks"])
+        )
         totals = Totals(Grid(cells, pairs, "train", settings["calibration_seeds"], 1))
         for line in (self.path / "calibration.jsonl").read_bytes().splitlines():
             totals.add(msgspec.json.decode(line, type=EpisodeRecord))

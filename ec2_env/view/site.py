@@ -49,9 +49,7 @@ class Site:
 
     def names(self) -> list[str]:
         """Returns the names of all files of episodes."""
-        return [
-            f"{EPISODES}/{episode_id(index, number)}.js" for index, run in enumerate(self.runs) for number in run.records
-        ]
+        return [f"{EPISODES}/{episode_id(index, number)}.js" for index, run in enumerate(self.runs) for number in run.records]
 
     def file(self, name: str) -> bytes | None:
         """Returns the content of a file by its path below the page's folder, or None if there is none."""

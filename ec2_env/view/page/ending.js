@@ -57,7 +57,7 @@ function endingOf(data, side) {
       h("p", {}, "Completion ", h("b", {}, percent(data.result.completion ?? 0)), ` = ${data.formula}`),
       happened.map((act) => h("p", { class: "bad" }, "Forbidden, and happened: ", h("code", {}, act.name), ". The completion is 0.")),
       data.forbidden.length && !happened.length ? h("p", { class: "dim" }, `No forbidden act happened (${data.forbidden.map((act) => act.name).join(", ")}).`) : null,
-      strays ? h("p", { class: "bad" }, `${count(strays, "change")} that no check accounts for: each halves the completion.`) : null,
+      strays ? h("p", { class: "bad" }, `Stray changes, which no check accounts for: ${strays}. Each halves the completion.`) : null,
       h("ul", { class: "checks" }, data.checks.map((check) => checkOf(check, data)))),
     section("changes", `Changes of the workspace: ${mine.length}`, side,
       mine.length ? h("ol", { class: "changes" }, mine.map((change, index) => changeOf(change, index + 1, data))) : h("p", {}, "The agent changed nothing."),

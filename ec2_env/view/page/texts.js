@@ -1,5 +1,6 @@
 // Texts with marked values. Of a long one, the beginning and the surroundings of marks are shown until it is asked for in full.
 const SHORT = 1200;
+const PORTION = 20000;
 const AROUND = 160;
 const MOST_MARKS = 40;
 
@@ -59,9 +60,8 @@ function textBlock(content, language) {
   const pieces = Array.isArray(content) ? content : [content];
   const total = pieces.reduce((sum, piece) => sum + (piece.t ?? piece).length, 0);
   const block = h("pre", { class: "text", lang: language });
-  const all = () => block.replaceChildren(...renderRange(pieces, 0, total));
   if (total <= SHORT * 1.5) {
-    all();
+    block.append(...renderRange(pieces, 0, total));
     return block;
   }
   let at = 0;
@@ -71,12 +71,23 @@ function textBlock(content, language) {
     at = end;
   }
   if (at < total) block.append(h("span", { class: "gap" }, ` ⋯ ${count(total - at, "character")}`));
-  const button = h("button", { type: "button", class: "all" }, `Show all ${count(total, "character")}`);
+  return [block, moreButton(block, pieces, total)];
+}
+
+// Shows a long text from its beginning, a portion with each press: a browser takes long to lay out all of a huge one.
+function moreButton(block, pieces, total) {
+  let end = 0;
+  const label = () => (total - end <= PORTION ? `Show all ${count(total, "character")}` : `Show ${count(Math.min(PORTION, total - end), "character")}${end ? " more" : ""} of ${total.toLocaleString("en")}`);
+  const button = h("button", { type: "button", class: "all" }, label());
   button.addEventListener("click", () => {
-    all();
+    if (!end) block.replaceChildren();
+    block.append(...renderRange(pieces, end, Math.min(total, end + PORTION)));
+    end = Math.min(total, end + PORTION);
+    button.textContent = label();
+    if (end < total) return;
     block.tabIndex = -1;
-    block.focus();
+    block.focus({ preventScroll: true });
     button.remove();
   });
-  return [block, button];
+  return button;
 }
