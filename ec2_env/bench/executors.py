@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import signal
 import threading
@@ -65,9 +66,10 @@ class RayExecutor(ClusterExecutor):
         self._ray = require("ray", extra="ray")
         self._mine = not self._ray.is_initialized()
         if self._mine:
-            here = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+            where = {"address": address} if address else {"address": "local", "num_cpus": workers, "include_dashboard": False}
+            said = {"log_to_driver": False, "logging_level": logging.WARNING}
             with _deaf():
-                _connected(address, lambda: self._ray.init(**({"address": address} if address else here), log_to_driver=False))
+                _connected(address, lambda: self._ray.init(**where, **said))
         self._task = self._ray.remote(num_cpus=1, max_retries=3 if again else 0)(called)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
