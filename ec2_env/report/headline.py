@@ -74,7 +74,7 @@ def command_of(settings: Settings) -> str | None:
         for languages in (suite.languages, tuple(dict.fromkeys(language for _, language in settings.pairs()))):
             changed = msgspec.structs.replace(
                 suite,
-                languages=languages,  # type: ignore[arg-type]  # compared with the tasks below
+                languages=languages,
                 seeds=settings.seeds,
                 trials=settings.trials,
             )

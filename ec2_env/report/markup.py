@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from typing import TypeAlias
-from urllib.parse import urlsplit
 
-from ec2_env.errors import ConfigurationError
 from ec2_env.report.tally import Place
 
 
@@ -77,14 +75,9 @@ class Viewer:
     Args:
         base: Address of the viewer, relative to the page or whole; None for none. Episodes are then named by their line.
         folders: Names of the run folders.
-
-    Raises:
-        ConfigurationError: if the address is of a kind that a link must not have.
     """
 
     def __init__(self, base: str | None, folders: Sequence[str]) -> None:
-        if base is not None and urlsplit(base).scheme not in ("", "http", "https", "file"):
-            raise ConfigurationError(f"--viewer is {base!r}, expected a folder or an address that begins with http or https")
         self.base = base.rstrip("/") if base is not None else None
         self.folders = folders
 

@@ -34,7 +34,7 @@ def page(run: Run, naming: Naming, drawn: Sequence[Plot], viewer: Viewer, footer
         footer: Remarks on the files beside the page.
     """
     found = {plot.name: plot for plot in drawn}
-    parts = [
+    parts: list[tuple[str, str, Sequence[Content]]] = [
         ("glance", "At a glance", [findings(run, naming)]),
         ("table", "Table", [main_table(naming)]),
         ("pareto", "Trade-offs", [_figure(found, name, PARETO) for name in ("utility-privacy", "utility-cost")]),

@@ -33,6 +33,8 @@ DARK = {
     "warn": "#f0b070",
     **{f"s{number}": color for number, color in enumerate(_SERIES_DARK)},
 }
+EVEN = 0.179
+"""Luminance on which black and white can be read equally well."""
 SCALE = ("#f7fbff", "#deebf7", "#c6dbef", "#9ecae1", "#6baed6", "#4292c6", "#2171b5", "#08519c", "#08306b")
 """From low to high, one hue (ColorBrewer's "Blues")."""
 
@@ -48,7 +50,7 @@ def shade(share: float) -> tuple[str, str]:
     low = min(int(place), len(SCALE) - 2)
     one, other = (_channels(SCALE[low + step]) for step in (0, 1))
     mixed = [round(a + (b - a) * (place - low)) for a, b in zip(one, other, strict=True)]
-    return "#" + "".join(f"{value:02x}" for value in mixed), "#111111" if _luminance(mixed) > 0.3 else "#ffffff"
+    return "#" + "".join(f"{value:02x}" for value in mixed), "#000000" if _luminance(mixed) > EVEN else "#ffffff"
 
 
 def _channels(color: str) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -115,7 +115,7 @@ def read_run(path: Path) -> Run:
         for language in sorted({language for _, language in grid.pairs})
     }
     totals, tally = Totals(grid), Tally(grid)
-    parts = [_parts(grid, categories), _parts(grid, languages)]
+    parts = [_parts(grid, categories.values()), _parts(grid, languages.values())]
     for number, folder in enumerate(folders):
         for line, record in enumerate(_records(folder / "results.jsonl", EpisodeRecord), start=1):
             totals.add(record)
@@ -223,10 +223,10 @@ def _grouped(grid: Grid, groups: Mapping[str, str]) -> dict[str, list[tuple[str,
     return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-def _parts(grid: Grid, groups: Mapping[str, Sequence[tuple[str, str]]]) -> dict[tuple[str, str], Totals]:
+def _parts(grid: Grid, groups: Iterable[Sequence[tuple[str, str]]]) -> dict[tuple[str, str], Totals]:
     """Returns, for each pair, the sums over its group."""
     found: dict[tuple[str, str], Totals] = {}
-    for pairs in groups.values():
+    for pairs in groups:
         part = Totals(Grid(grid.cells, tuple(pairs), grid.split, grid.seeds, grid.trials))  # type: ignore[arg-type]
         found.update(dict.fromkeys(pairs, part))
     return found

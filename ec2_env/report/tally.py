@@ -68,7 +68,7 @@ class Tally:
 
     def __init__(self, grid: Grid) -> None:
         self._rows = {cell: row for row, cell in enumerate(grid.cells)}
-        self._pairs = {pair: number for number, pair in enumerate(grid.pairs)}
+        self._pairs: dict[tuple[str, str], int] = {pair: number for number, pair in enumerate(grid.pairs)}
         self.statuses: Counter[tuple[int, str]] = Counter()
         self.seen: Counter[tuple[str, str, int]] = Counter()
         self.failed: Counter[tuple[str, str, int]] = Counter()

@@ -46,16 +46,17 @@ def write_report(run: Path, out: Path | None = None, viewer: str | None = None) 
         viewer: Folder, or address, of what `ec2-env view RUN --static` wrote; None for no links.
 
     Raises:
-        ConfigurationError: if `run` is no run folder or is damaged, or `out` cannot be written.
+        ConfigurationError: if `run` is no run folder or is damaged, `out` cannot be written, or the viewer is not there.
     """
-    found = read_run(run)
     folder = run / "report" if out is None else out
+    address = _address(viewer, folder)
+    found = read_run(run)
     naming = Naming(found)
     drawn = plots(found, naming)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         pictures = write_pictures(drawn, folder)
-        text = page(found, naming, drawn, Viewer(_address(viewer, folder), found.folders)).encode()
+        text = page(found, naming, drawn, Viewer(address, found.folders)).encode()
         draft = folder / f"{PAGE}{PART}"
         draft.write_bytes(text)
         os.replace(draft, folder / PAGE)
@@ -73,9 +74,18 @@ def _font_remarks(needed: bool) -> list[str]:
 
 
 def _address(viewer: str | None, folder: Path) -> str | None:
-    """Returns the address of the viewer as the page links to it: a folder relative to the page, anything else as it is."""
-    if viewer is None or not Path(viewer).exists():
+    """Returns the address of the viewer as the page links to it: a folder relative to the page, a web address as it is.
+
+    Raises:
+        ConfigurationError: if it is neither.
+    """
+    if viewer is None or viewer.startswith(("http://", "https://")):
         return viewer
+    if not Path(viewer).exists():
+        raise ConfigurationError(
+            f"there is no folder {viewer}: make it with `ec2-env view RUN --static {viewer}`, or name an address that begins "
+            "with http"
+        )
     try:
         return Path(os.path.relpath(viewer, folder)).as_posix()
     except ValueError:
