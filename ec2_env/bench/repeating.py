@@ -78,7 +78,16 @@ def _made_again(event: ToolRan, tools: Toolbox, workspace: Workspace) -> str:
     fault = any(event.result == failure(f"{event.name}: {text}").text for text in FAULTS)
     if not event.ok and (partial or fault):
         return event.result
-    return tools.run(workspace, ToolCall(event.name, event.arguments)).text
+    result = tools.run(workspace, ToolCall(event.name, event.arguments))
+    if not event.ok and not result.ok and result.text != event.result and event.result in _refusals(event, tools, workspace):
+        return event.result
+    return result.text
+
+
+def _refusals(event: ToolRan, tools: Toolbox, workspace: Workspace) -> set[str]:
+    """Returns how a call with several wrong arguments can be refused: one is named, and records keep no order of arguments."""
+    orders = [{name: event.arguments[name], **event.arguments} for name in event.arguments]
+    return {tools.run(workspace.fork(), ToolCall(event.name, order)).text for order in orders}
 
 
 def _finish(event: ToolRan) -> Finish:
