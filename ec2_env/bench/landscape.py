@@ -32,7 +32,7 @@ from ec2_env.bench.landscape_episodes import (
     valued_states,
 )
 from ec2_env.bench.landscape_rollouts import Race, weighing
-from ec2_env.bench.landscape_tree import Node, grow
+from ec2_env.bench.landscape_tree import Node, grow, simple_trees
 from ec2_env.bench.records import frozen, start_worker
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.models.loading import load_model
@@ -44,6 +44,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 LEAST = 10
 """States without which a leaf says nothing: values are noisy."""
+TRYING = 500
+"""Added to the seed for the episodes on which trees are tried: others than those with valued states."""
 Mapped: TypeAlias = Callable[[Callable[..., Any], Sequence[Any]], list[Any]]
 
 
@@ -58,6 +60,7 @@ class LandscapePlan:
         episodes: Episodes of the test split for strategies and trees.
         oracle_episodes: How many of them the oracle decision plays at the default weights.
         grid_episodes: How many of these it plays at all weights.
+        train_episodes: Episodes of the train split on which small trees are tried.
         states: States of the train split in which all decisions are valued.
         draws: Lucks under which they are valued, at least 2.
         race: How the oracle decision looks ahead.
@@ -72,9 +75,10 @@ class LandscapePlan:
     edge: str = "sim:qwen3.5-9b"
     cloud: str = "sim:gpt-5.4"
     episodes: int = 48
-    oracle_episodes: int = 8
-    grid_episodes: int = 2
-    states: int = 48
+    oracle_episodes: int = 6
+    grid_episodes: int = 1
+    train_episodes: int = 12
+    states: int = 32
     draws: int = 4
     race: Race = field(default_factory=Race)
     depth: int = 4
@@ -127,7 +131,16 @@ def check_plan(plan: LandscapePlan) -> None:
     for domain in plan.domains:
         if domain not in task_domains():
             raise UnknownName("domain", domain, task_domains())
-    least = {"episodes": 2, "oracle_episodes": 2, "grid_episodes": 1, "states": 2, "draws": 2, "workers": 1, "seed": 0}
+    least = {
+        "episodes": 2,
+        "oracle_episodes": 2,
+        "grid_episodes": 1,
+        "train_episodes": 1,
+        "states": 2,
+        "draws": 2,
+        "workers": 1,
+        "seed": 0,
+    }
     for name, low in least.items():
         if getattr(plan, name) < low:
             raise ConfigurationError(f"{name} is {getattr(plan, name)}, expected at least {low}")
@@ -148,7 +161,7 @@ def explore(plan: LandscapePlan, say: Callable[[str], None] = lambda text: None)
         say: Is told which part begins.
 
     Returns:
-        The domains, and the tree of each weights of the grid; a tree is grown on the states of all domains of the plan.
+        The domains, and the tree of each weights of the grid, one for all domains of the plan.
     """
     check_plan(plan)
     models = (plan.edge, plan.cloud)
@@ -160,12 +173,15 @@ def explore(plan: LandscapePlan, say: Callable[[str], None] = lambda text: None)
         vectors = _played(plan, tested, mapped)
         say("valuing all decisions in states of the train split")
         states = _valued(plan, mapped)
-        trees = grown(plan, *(np.concatenate([one[part] for one in states.values()]) for part in (0, 1)))
+        say("trying small trees on the train split")
+        trees = _found_trees(
+            plan, grown(plan, *(np.concatenate([one[part] for one in states.values()]) for part in (0, 1))), mapped
+        )
         say("playing the trees")
         walked = mapped(partial(play_trees, models, tuple(trees)), [key for keys in tested.values() for key in keys])
         say("looking ahead")
         ahead = [(key, n < plan.grid_episodes) for keys in tested.values() for n, key in enumerate(keys[: plan.oracle_episodes])]
-        looked = mapped(partial(look_ahead, models, plan.race), ahead)
+        looked = mapped(partial(look_ahead, models, plan.race, tuple(trees)), ahead)
     found = []
     for number, (domain, keys) in enumerate(tested.items()):
         mine = walked[number * plan.episodes : (number + 1) * plan.episodes]
@@ -226,6 +242,15 @@ def _valued(plan: LandscapePlan, mapped: Mapped) -> dict[str, tuple[NDArray[np.f
         some = [state for row in rows[number * count : (number + 1) * count] for state in row][: plan.states]
         found[domain] = (np.array([features for features, _ in some]), np.array([outcomes for _, outcomes in some]))
     return found
+
+
+def _found_trees(plan: LandscapePlan, trees: Sequence[Node], mapped: Mapped) -> list[Node]:
+    """Returns the tree of highest mean return on the train split for each weights, among grown ones and `simple_trees`."""
+    tried = tuple(dict.fromkeys([*simple_trees(), *trees]))
+    keys = [key for domain in plan.domains for key in episode_keys(domain, "train", plan.train_episodes, plan.seed + TRYING)]
+    rows = mapped(partial(play_trees, (plan.edge, plan.cloud), tried), keys)
+    returns = np.array([[total for total, _ in row] for row in rows]).mean(axis=0) @ weighing(GRID)
+    return [tried[int(place)] for place in returns.argmax(axis=0)]
 
 
 def decision_values(found: NDArray[np.float64], weights: RewardWeights) -> NDArray[np.float64]:

@@ -98,10 +98,13 @@ def counted(decisions: Sequence[int]) -> list[int]:
     return [sum(int(one) == decision for one in decisions) for decision in Decision]
 
 
-def look_ahead(models: tuple[str, str], race: Race, job: tuple[EpisodeKey, bool]) -> list[tuple[Vector, tuple[int, ...]]]:
+def look_ahead(
+    models: tuple[str, str], race: Race, trees: tuple[Node, ...], job: tuple[EpisodeKey, bool]
+) -> list[tuple[Vector, tuple[int, ...]]]:
     """Plays one episode with the oracle decision, at all weights of the grid or at the default ones only."""
     key, whole = job
-    return play_oracle(_env(models), key, weighing(GRID if whole else GRID[DEFAULT : DEFAULT + 1]), race)
+    chosen = slice(None) if whole else slice(DEFAULT, DEFAULT + 1)
+    return play_oracle(_env(models), key, weighing(GRID[chosen]), trees[chosen], race)
 
 
 def valued_states(models: tuple[str, str], draws: int, key: EpisodeKey) -> list[tuple[tuple[float, ...], NDArray[np.float64]]]:

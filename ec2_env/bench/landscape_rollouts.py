@@ -10,11 +10,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ec2_env.bench.landscape_tree import Node, TreePolicy, decided
 from ec2_env.envs import DecisionEnv
 from ec2_env.reward import RewardWeights, terms
 from ec2_env.rollout import EpisodeKey
@@ -75,61 +76,81 @@ def outcomes(env: DecisionEnv, draws: int) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """How many rollouts the oracle decision plays: a few of everything, then more of what looks best.
+    """How the oracle decision improves on a tree by looking ahead: every decision a few times, then more of what looks best.
+
+    A single decision changes the return by a few hundredths, and luck by a whole task, so that the best of six means of a few
+    rollouts is mostly the luckiest. So the tree's own decision stands unless another one beats it by more than a standard error.
 
     Attributes:
-        first: Lucks under which every decision is tried with every continuation.
-        more: Further lucks for the pairs of decision and continuation that stay in the race.
-        kept: How many such pairs stay.
-        doubt: Lucks that are added in thought, under which the decision makes no difference to completion. Costs and exposure of
-            a rollout are nearly certain, completion is mostly luck: without doubt, few rollouts find help where there is none.
+        first: Lucks under which every decision is tried, with the tree deciding afterwards.
+        more: Further lucks for decisions that stay in the race.
+        kept: How many stay beside the tree's own.
     """
 
     first: int = 2
-    more: int = 4
-    kept: int = 4
-    doubt: int = 3
+    more: int = 6
+    kept: int = 2
 
-    def decide(self, env: DecisionEnv, matrix: NDArray[np.float64]) -> list[int]:
-        """Returns the decision of highest estimated return for each weights.
-
-        Where no decision completes more than the edge alone does in the first round, the edge goes on: everything else costs.
+    def decide(self, env: DecisionEnv, matrix: NDArray[np.float64], trees: Sequence[Node]) -> list[int]:
+        """Returns the decision for each weights.
 
         Args:
             env: In the middle of an episode; it is not changed.
             matrix: Of `weighing`.
+            trees: The tree to improve on, for each weights.
         """
         lucks = likely_lucks(env, self.first + self.more, CANDIDATES)
-        pairs = [(decision, after) for decision in Decision for after in CONTINUATIONS]
-        found = {n: [outcome(env, *pair, luck) for luck in lucks[: self.first]] for n, pair in enumerate(pairs)}
-        completed = {n: sum(one[0] for one in rows) for n, rows in found.items()}
-        if completed[0] >= max(completed.values()):
-            return [int(Decision.EDGE)] * matrix.shape[1]
-        values = self._values(found) @ matrix
-        staying = {int(n) for column in values.T for n in np.argsort(-column, kind="stable")[: self.kept]}
-        ahead = sorted(staying | {n % len(CONTINUATIONS) for n in staying})
-        for n in ahead:
-            found[n] += [outcome(env, *pairs[n], luck) for luck in lucks[self.first :]]
-        values = self._values({n: found[n] for n in ahead}) @ matrix
-        return [int(pairs[ahead[int(best)]][0]) for best in values.argmax(axis=0)]
+        own = {tree: decided(tree, env.features()) for tree in trees}
+        found: dict[tuple[int, Node], list[tuple[float, float, float]]] = {
+            (int(decision), tree): [outcome(env, decision, TreePolicy(tree=tree), luck) for luck in lucks[: self.first]]
+            for tree in own
+            for decision in Decision
+        }
+        staying = {
+            pair
+            for column, tree in zip(matrix.T, trees, strict=True)
+            if not self._is_idle(found, tree, own[tree])
+            for pair in [(own[tree], tree), *self._ahead(found, tree, own[tree], column)]
+        }
+        for decision, tree in sorted(staying, key=lambda pair: (pair[0], trees.index(pair[1]))):
+            found[decision, tree] += [
+                outcome(env, Decision(decision), TreePolicy(tree=tree), luck) for luck in lucks[self.first :]
+            ]
+        return [
+            self._choice({pair: rows for pair, rows in found.items() if pair in staying and pair[1] == tree}, own[tree], column)
+            for column, tree in zip(matrix.T, trees, strict=True)
+        ]
 
-    def _values(self, found: Mapping[int, Sequence[tuple[float, float, float]]]) -> NDArray[np.float64]:
-        """Returns the expected completion, cost and exposure of each pair, shape (pairs, 3).
+    def _is_idle(self, found: Outcomes, tree: Node, own: int) -> bool:
+        """Says whether no decision completes more than the tree's own in the first round: then the others are not looked at."""
+        completed = {int(decision): sum(row[0] for row in found[int(decision), tree]) for decision in Decision}
+        return completed[own] >= max(completed.values())
 
-        Args:
-            found: Outcomes by number of the pair. That of the edge with the same continuation, `number % len(CONTINUATIONS)`, is
-                among them and has as many.
+    def _ahead(self, found: Outcomes, tree: Node, own: int, column: NDArray[np.float64]) -> list[tuple[int, Node]]:
+        """Returns the decisions that look best after the first round, beside the tree's own."""
+        means = {int(d): float((np.array(found[int(d), tree]) @ column).mean()) for d in Decision if d != own}
+        return [(decision, tree) for decision in sorted(means, key=lambda decision: -means[decision])[: self.kept]]
+
+    def _choice(self, found: Outcomes, own: int, column: NDArray[np.float64]) -> int:
+        """Returns the decision that beats the tree's own by most, less a standard error; the tree's own if none does.
+
+        Rollouts that agree say little about what they did not meet, so half of one may always have gone otherwise.
         """
-        means = {n: np.mean(rows, axis=0) for n, rows in found.items()}
-        rows = []
-        for n, mean in means.items():
-            without, draws = float(means[n % len(CONTINUATIONS)][0]), len(found[n])
-            rows.append((without + (mean[0] - without) * draws / (draws + self.doubt), mean[1], mean[2]))
-        return np.array(rows)
+        values = {decision: np.array(rows) @ column for (decision, _), rows in found.items()}
+        scores = {own: 0.0}
+        for decision, row in values.items():
+            if decision != own:
+                gains = row - values[own]
+                error = max(float(gains.std(ddof=1)) / len(gains) ** 0.5, column[0] * 0.5 / len(gains))
+                scores[decision] = float(gains.mean()) - error
+        return max(scores, key=lambda decision: scores[decision])
+
+
+Outcomes: TypeAlias = Mapping[tuple[int, Node], Sequence[tuple[float, float, float]]]
 
 
 def play_oracle(
-    env: DecisionEnv, key: EpisodeKey, matrix: NDArray[np.float64], race: Race
+    env: DecisionEnv, key: EpisodeKey, matrix: NDArray[np.float64], trees: Sequence[Node], race: Race
 ) -> list[tuple[tuple[float, float, float], tuple[int, ...]]]:
     """Plays an episode by looking ahead, for each weights; what their episodes have in common is played once.
 
@@ -138,22 +159,21 @@ def play_oracle(
     """
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
     found: dict[int, tuple[tuple[float, float, float], tuple[int, ...]]] = {}
-    _branch(env, tuple(range(matrix.shape[1])), matrix, race, found)
+
+    def branch(env: DecisionEnv, group: tuple[int, ...]) -> None:
+        """Plays on to the end for a group of weights that have decided alike so far."""
+        while env.session is not None and not env.session.ended:
+            env.view().signals()
+            decisions = race.decide(env, matrix[:, group], [trees[n] for n in group])
+            parts = {one: tuple(n for n, d in zip(group, decisions, strict=True) if d == one) for one in decisions}
+            for decision, part in list(parts.items())[1:]:
+                fork = copy.deepcopy(env)
+                advance(fork, Decision(decision))
+                branch(fork, part)
+            group = parts[decisions[0]]
+            advance(env, Decision(decisions[0]))
+        total = episode_terms(env)
+        found.update({n: ((total.task, total.cost, total.exposure), tuple(map(int, env.decisions))) for n in group})
+
+    branch(env, tuple(range(matrix.shape[1])))
     return [found[n] for n in range(matrix.shape[1])]
-
-
-def _branch(env: DecisionEnv, group: tuple[int, ...], matrix: NDArray[np.float64], race: Race, found: dict[int, Any]) -> None:
-    """Plays on to the end for a group of weights that have decided alike so far."""
-    while env.session is not None and not env.session.ended:
-        env.view().signals()
-        decided = race.decide(env, matrix[:, group])
-        parts = {decision: tuple(n for n, d in zip(group, decided, strict=True) if d == decision) for decision in decided}
-        for decision, part in list(parts.items())[1:]:
-            fork = copy.deepcopy(env)
-            advance(fork, Decision(decision))
-            _branch(fork, part, matrix, race, found)
-        group = parts[decided[0]]
-        advance(env, Decision(decided[0]))
-    total = episode_terms(env)
-    for n in group:
-        found[n] = ((total.task, total.cost, total.exposure), tuple(map(int, env.decisions)))

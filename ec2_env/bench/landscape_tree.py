@@ -99,3 +99,20 @@ class TreePolicy:
     def decide(self, view: View) -> Decision:
         """Returns the decision of the tree in the state."""
         return Decision(decided(self.tree, view.features()))
+
+
+def simple_trees() -> tuple[Node, ...]:
+    """Returns trees of at most three questions that people would write: when to ask, what for, and whether to begin with a plan.
+
+    The cloud is used when the entropy is high, when the edge model wants help, when it has not been used for some steps, after a
+    failed call, or never; in the clear, redacted, or in the clear as long as little that looks private has not crossed yet.
+    """
+    edge = Leaf(Decision.EDGE)
+    uses: list[Node] = [Leaf(int(decision)) for decision in Decision if decision not in (Decision.EDGE, Decision.PLAN)]
+    unsent = NAMES.index("private_values_not_sent")
+    uses += [Split(unsent, 0.1, Leaf(Decision.ADVISE), Leaf(Decision.ADVISE_REDACTED))]
+    triggers = [("entropy", nats / 3) for nats in (1.0, 1.3, 1.6, 2.0)] + [("wants_help", 0.5), ("last_call_failed", 0.5)]
+    triggers += [("steps_since_cloud", (steps - 0.5) / 10) for steps in (2, 3, 5)] + [("step", -1.0)]
+    bodies: list[Node] = [edge]
+    bodies += [Split(NAMES.index(name), threshold, edge, use) for name, threshold in triggers for use in uses]
+    return (*bodies, *(Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), body) for body in bodies))

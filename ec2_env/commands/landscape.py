@@ -11,7 +11,7 @@ from typing import Any
 from ec2_env.command import Command
 from ec2_env.errors import ConfigurationError
 
-QUICK = {"episodes": 12, "oracle_episodes": 2, "grid_episodes": 1, "states": 12}
+QUICK = {"episodes": 12, "oracle_episodes": 2, "grid_episodes": 1, "train_episodes": 2, "states": 12}
 """What --quick changes: a minute or two for all domains, enough to see that everything works, too few episodes to judge."""
 
 
@@ -27,9 +27,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--edge", default="sim:qwen3.5-9b", metavar="MODEL", help="edge model (default: sim:qwen3.5-9b)")
     parser.add_argument("--cloud", default="sim:gpt-5.4", metavar="MODEL", help="cloud model (default: sim:gpt-5.4)")
     parser.add_argument("--episodes", type=int, metavar="N", help="test episodes a domain (default: 48)")
-    parser.add_argument("--oracle-episodes", type=int, metavar="N", help="how many of them look ahead (default: 8)")
-    parser.add_argument("--grid-episodes", type=int, metavar="N", help="how many of these do at all weights (default: 2)")
-    parser.add_argument("--states", type=int, metavar="N", help="train states a domain whose decisions are valued (default: 48)")
+    parser.add_argument("--oracle-episodes", type=int, metavar="N", help="how many of them look ahead (default: 6)")
+    parser.add_argument("--grid-episodes", type=int, metavar="N", help="how many of these do at all weights (default: 1)")
+    parser.add_argument("--train-episodes", type=int, metavar="N", help="train episodes a domain to try trees on (default: 12)")
+    parser.add_argument("--states", type=int, metavar="N", help="train states a domain whose decisions are valued (default: 32)")
     parser.add_argument("--draws", type=int, metavar="N", help="lucks under which they are valued (default: 4)")
     parser.add_argument("--quick", action="store_true", help="few episodes: shows that it works, not how things stand")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the episodes (default: 0)")
@@ -49,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from ec2_env.task import task_domains
 
     changed: dict[str, Any] = dict(QUICK) if arguments.quick else {}
-    for name in ("episodes", "oracle_episodes", "grid_episodes", "states", "draws"):
+    for name in ("episodes", "oracle_episodes", "grid_episodes", "train_episodes", "states", "draws"):
         if getattr(arguments, name) is not None:
             changed[name] = getattr(arguments, name)
     plan = LandscapePlan(

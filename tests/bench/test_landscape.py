@@ -18,7 +18,7 @@ from ec2_env.bench.landscape_episodes import DEFAULT, FIXED, GRID, HEAVY, NONE, 
 from ec2_env.bench.landscape_figures import best_shares, figures, held_out_leads
 from ec2_env.bench.landscape_rollouts import CONTINUATIONS, Race, outcome, play_oracle, weighing
 from ec2_env.bench.landscape_table import report
-from ec2_env.bench.landscape_tree import Leaf, Split, TreePolicy, best_split, decided, described, grow
+from ec2_env.bench.landscape_tree import Leaf, Split, TreePolicy, best_split, decided, described, grow, simple_trees
 from ec2_env.cli import main
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, UnknownName
@@ -30,6 +30,7 @@ from ec2_env.task import task_domains
 
 KEY = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
 SHORT = Race(first=1, more=1, kept=2)
+FIRST_PLAN = Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), Leaf(Decision.EDGE))
 
 
 def one_hot(decisions: Sequence[int]) -> NDArray[np.float64]:
@@ -90,9 +91,16 @@ def test_depth_bounds_the_questions_to_a_leaf() -> None:
     assert questions(grow(features, values, depth=3, leaf=5)) == 3
 
 
+def test_trees_that_people_would_write_differ_and_ask_at_most_three_questions() -> None:
+    trees = simple_trees()
+    assert len(set(trees)) == len(trees)
+    assert {Leaf(Decision.EDGE), FIRST_PLAN} <= set(trees)
+    assert all(described(tree).count("?") <= 3 for tree in trees)
+
+
 def test_tree_plays_as_a_strategy() -> None:
     env = DecisionEnv()
-    tree = Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), Leaf(Decision.EDGE))
+    tree = FIRST_PLAN
     play(env, TreePolicy(tree=tree), KEY)
     assert env.decisions[0] is Decision.PLAN
     assert set(env.decisions[1:]) == {Decision.EDGE}
@@ -125,18 +133,27 @@ def test_what_a_decision_brings_does_not_depend_on_the_weights_of_the_env() -> N
 def test_looking_ahead_for_a_grid_gives_what_each_weights_alone_would() -> None:
     env = DecisionEnv()
     chosen = [GRID[NONE], GRID[DEFAULT], GRID[HEAVY]]
-    together = play_oracle(env, KEY, weighing(chosen), SHORT)
-    assert together == [play_oracle(env, KEY, weighing([weights]), SHORT)[0] for weights in chosen]
+    trees = [Leaf(Decision.ACT), FIRST_PLAN, Leaf(Decision.EDGE)]
+    together = play_oracle(env, KEY, weighing(chosen), trees, SHORT)
+    alone = [play_oracle(env, KEY, weighing([one]), [tree], SHORT)[0] for one, tree in zip(chosen, trees, strict=True)]
+    assert together == alone
     assert len({decisions for _, decisions in together}) > 1
 
 
-def test_doubt_turns_down_help_that_only_luck_suggests() -> None:
-    gain, cost = (1.0, 0.3, 0.0), (0.0, 0.0, 0.0)
-    found = {0: [cost, cost, cost, cost], len(CONTINUATIONS): [gain, (0.0, 0.3, 0.0), (0.0, 0.3, 0.0), (0.0, 0.3, 0.0)]}
-    sure, doubting = Race(doubt=0)._values(found), Race(doubt=4)._values(found)
-    assert sure[1].tolist() == [0.25, pytest.approx(0.3), 0.0]
-    assert doubting[1].tolist() == [0.125, pytest.approx(0.3), 0.0]
-    assert sure[0].tolist() == doubting[0].tolist() == [0.0, 0.0, 0.0]
+def test_the_trees_own_decision_stands_unless_another_is_clearly_better() -> None:
+    tree, column = Leaf(Decision.EDGE), weighing([RewardWeights()])[:, 0]
+    fails, works = (0.0, 0.0, 0.0), (1.0, 0.1, 0.0)
+    once: dict[tuple[int, Leaf | Split], list[tuple[float, float, float]]] = {
+        (0, tree): [fails] * 8,
+        (2, tree): [works, *[(0.0, 0.1, 0.0)] * 7],
+    }
+    assert Race()._choice(once, Decision.EDGE, column) == Decision.EDGE
+    assert Race()._choice({**once, (2, tree): [works] * 4 + [fails] * 4}, Decision.EDGE, column) == Decision.ADVISE
+    cheaper: dict[tuple[int, Leaf | Split], list[tuple[float, float, float]]] = {
+        (0, tree): [fails] * 8,
+        (4, tree): [(0.0, 0.2, 0.0)] * 8,
+    }
+    assert Race()._choice(cheaper, Decision.ACT, column) == Decision.ACT
 
 
 def test_states_are_valued_the_same_again_and_with_every_decision() -> None:
@@ -280,7 +297,8 @@ SMALL = partial(
     grid_episodes=1,
     states=2,
     draws=2,
-    race=Race(first=1, more=0, kept=1),
+    train_episodes=1,
+    race=Race(first=1, more=1, kept=1),
     calibration_seeds=1,
 )
 
