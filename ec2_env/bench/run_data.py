@@ -19,6 +19,9 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.rollout import EpisodeKey
 from ec2_env.workspace.world import Language
 
+SETTINGS = ("suite", "tasks", "split", "seeds", "trials", "strategies", "edges", "models")
+"""What is read of a manifest."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Row:
@@ -113,6 +116,8 @@ def load_run(path: Path) -> RunData:
     if not (path / "manifest.json").exists() or not file.exists():
         raise ConfigurationError(f"{path} is not a run folder; name one that `ec2-env bench --out` has filled")
     settings = read_manifest(path / "manifest.json")
+    if missing := [name for name in SETTINGS if name not in settings]:
+        raise ConfigurationError(f"{path / 'manifest.json'} lacks {missing[0]!r}; it is no manifest of this version")
     found, notes = _records(file)
     cells = _ordered({cell for cell, _ in found}, settings)
     pairs = tuple(cast("tuple[str, Language]", tuple(pair.rsplit("/", 1))) for pair in settings["tasks"])

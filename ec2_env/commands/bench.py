@@ -106,8 +106,8 @@ def _run(arguments: argparse.Namespace) -> int:
     _limit_concurrency(arguments.concurrency)
     config = _config(arguments)
     check(config)
-    _say_margin(arguments, config)
     if arguments.dry_run:
+        _say_margin(arguments, config)
         return _dry_run(arguments, config)
     if arguments.workers is not None and arguments.workers < 1:
         raise ConfigurationError(f"--workers is {arguments.workers}, expected a whole number above 0")
@@ -116,6 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.resume and not (path / "manifest.json").exists():
         raise ConfigurationError(f"there is no run to resume in {path}; leave --resume out to start one")
     _announce(arguments, config)
+    _say_margin(arguments, config)
     bar = sys.stderr.isatty() and not arguments.quiet
     simulated = load_model(config.cloud).card.simulated
     patience = Patience(longest_s=arguments.outage_s) if asks_endpoints(config) else None

@@ -126,6 +126,9 @@ def test_run_without_one_whole_episode_or_with_strange_records_is_refused(
 ) -> None:
     with pytest.raises(ConfigurationError, match="not a run folder"):
         load_run(tmp_path / "nowhere")
+    (run_folder(grid, [], "old") / "manifest.json").write_text('{"settings": {"suite": "s"}}')
+    with pytest.raises(ConfigurationError, match="lacks 'tasks'"):
+        load_run(tmp_path / "old")
     with pytest.raises(ConfigurationError, match="nothing to analyze"):
         load_run(run_folder(grid, [record(0, status="error")]))
     with pytest.raises(ConfigurationError, match="line 2 repeats line 1"):
