@@ -174,7 +174,7 @@ class _Writer:
         fields = [(one.name, types.get(one.type) or getattr(self._arrow, one.type)()) for one in COLUMNS]
         self._schema = self._arrow.schema(fields, metadata={MANIFEST_KEY: json.dumps(json.loads(manifest))})
         self._folder: Path | None = None
-        self._rows: list[dict[str, Any]] = []
+        self._columns: list[list[Any]] = [[] for _ in COLUMNS]
         self._open: Any = None
         self._written = 0
         self.files = 0
@@ -189,11 +189,12 @@ class _Writer:
         """Takes a record."""
         values = (record.strategy, record.edge or NO_EDGE)
         folder = self._path.joinpath(*(f"{name}={quote(value, safe='')}" for name, value in zip(PARTITIONS, values, strict=True)))
-        if folder != self._folder or self._written + len(self._rows) >= FILE_ROWS:
+        if folder != self._folder or self._written + len(self._columns[0]) >= FILE_ROWS:
             self._close()
             self._folder = folder
-        self._rows.append({one.name: _value(record, one) for one in COLUMNS})
-        if len(self._rows) >= GROUP_ROWS:
+        for column, (first, rest, as_json) in zip(self._columns, _PLACES, strict=True):
+            column.append(_value(getattr(record, first), rest, as_json))
+        if len(self._columns[0]) >= GROUP_ROWS:
             self._flush()
 
     def _flush(self) -> None:
@@ -203,21 +204,24 @@ class _Writer:
             name = f"part-{sum(1 for _ in self._folder.iterdir()):05}.parquet"
             self._open = self._parquet.ParquetWriter(self._folder / name, self._schema, compression="zstd")
             self.files += 1
-        self._open.write_table(self._arrow.Table.from_pylist(self._rows, schema=self._schema))
-        self._written += len(self._rows)
-        self._rows = []
+        columns = zip(self._columns, self._schema, strict=True)
+        arrays = [self._arrow.array(column, field.type) for column, field in columns]
+        self._open.write_table(self._arrow.Table.from_arrays(arrays, schema=self._schema))
+        self._written += len(self._columns[0])
+        self._columns = [[] for _ in COLUMNS]
 
     def _close(self) -> None:
-        if self._rows:
+        if self._columns[0]:
             self._flush()
         if self._open is not None:
             self._open.close()
         self._open, self._written = None, 0
 
 
-def _value(record: EpisodeRecord, column: Column) -> Any:
-    first, *rest = column.path.split(".")
-    value: Any = getattr(record, first)
+_PLACES = [(first, tuple(rest), one.type == "json") for one in COLUMNS for first, *rest in [one.path.split(".")]]
+
+
+def _value(value: Any, rest: tuple[str, ...], as_json: bool) -> Any:
     for name in rest:
         value = value.get(name) if isinstance(value, dict) else None
-    return msgspec.json.encode(value, order="sorted").decode() if column.type == "json" else value
+    return msgspec.json.encode(value, order="sorted").decode() if as_json else value
