@@ -103,17 +103,20 @@ def _fields(before: Any, after: Any) -> Iterator[dict[str, Any]]:
         old, new = ((row or {}).get(name) for row in (before, after))
         if old == new or name == "id" or (before is None and new in (None, "", [], {})):
             continue
-        if before is not None and after is not None and _long(old, new):
-            yield {"name": name, "lines": list(unified(old, new))}
+        lines = _lines(old, new) if before is not None and after is not None else None
+        if lines is not None:
+            yield {"name": name, "lines": lines}
         else:
             yield {"name": name} | {
                 side: as_text(value) for side, row, value in (("old", before, old), ("new", after, new)) if row is not None
             }
 
 
-def _long(old: Any, new: Any) -> bool:
-    both = isinstance(old, str) and isinstance(new, str)
-    return both and ("\n" in old or "\n" in new) and len(old) + len(new) <= MAX_DIFFED
+def _lines(old: Any, new: Any) -> list[str] | None:
+    """Returns the difference of two texts by lines; None if they are none, too long, or of one line each."""
+    if not isinstance(old, str) or not isinstance(new, str) or len(old) + len(new) > MAX_DIFFED:
+        return None
+    return list(unified(old, new)) if "\n" in old or "\n" in new else None
 
 
 def completion(checks: Sequence[dict[str, Any]], strays: int, forbidden: bool) -> str:

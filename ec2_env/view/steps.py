@@ -87,13 +87,13 @@ def exposure(line: Exposed) -> dict[str, Any]:
 
 def _names(call: CloudCall, instruction: str) -> dict[int, str]:
     """Returns what the texts of a payload are whose positions say it; see `ec2_env.cloud.payload.build_payload`."""
-    role = 1 if call.mode == "act" else 0
-    found = {0: "tool schemas", role: "role"} if role else {role: "role"}
-    if call.share != "request" and call.texts > role + 1:
-        found[role + 1] = "instruction"
+    found = {0: "tool schemas", 1: "role"} if call.mode == "act" else {0: "role"}
+    if call.share != "request" and call.texts > len(found):
+        found[len(found)] = "instruction"
     last = call.texts - 1
-    asked = call.share in ("request", "instruction") and last not in found
-    return {**found, last: "request"} if asked else found
+    if last not in found and (call.mode == "advise" or call.share in ("request", "instruction")):
+        found[last] = "request"
+    return found
 
 
 def step_terms(

@@ -1,4 +1,6 @@
 // One episode: its head, its values, its timeline. Each part is a section with a key, so that two episodes can stand side by side.
+const NEEDS = { none: "the work does not need it; ", copy: "the work only copies it; ", reason: "the work reasons about it; " };
+
 function chip(level) {
   return h("span", { class: `chip ${levelClass(level)}` }, `level ${level}`);
 }
@@ -27,7 +29,7 @@ function headOf(data, side) {
       ["Cloud", `${count(result.cloud_calls ?? 0, "call")}, ${dollars(result.cloud_usd ?? 0)}`],
       ["Tokens", `${(result.tokens_raw ?? 0).toLocaleString("en")} raw, ${(result.tokens_cached ?? 0).toLocaleString("en")} cached, ${(result.tokens_out ?? 0).toLocaleString("en")} out`],
       ["Edge", `${((result.edge_flops ?? 0) / 1e15).toFixed(2)} PFLOP`],
-      ["Time", `${(result.latency_s ?? 0).toFixed(1)} s, simulated`],
+      ["Time", `${(result.latency_s ?? 0).toFixed(1)} s by the latency profile`],
       result.problem ? ["Problem", result.problem] : null,
     ]),
     rewardTable(data))];
@@ -51,7 +53,7 @@ function unitRow(unit, lines, jump) {
   return h("tr", {}, h("th", { scope: "row" }, unit.unit),
     cell("Crossed", unit.level ? [chip(unit.level), " ", lines.map((line) => jump(`step ${line.step}`, `step-${line.step}`))] : unit.touched ? "no, only seen" : "no, not even seen"),
     cell("Value", h("div", { class: "value" }, unit.value, h("div", { class: "dim" }, unit.owner))),
-    cell("Needed", unit.necessity === "none" ? "nothing" : unit.necessity), cell("Weight", `${unit.weight}`));
+    cell("Needed", { none: "no", copy: "to copy", reason: "to reason" }[unit.necessity] || unit.necessity), cell("Weight", `${unit.weight}`));
 }
 
 function unitsOf(data, side, jump) {
@@ -103,10 +105,14 @@ function originOf(line, data, jump) {
 
 function sentOf(text, data) {
   const length = text.text.reduce((sum, piece) => sum + (piece.t ?? piece).length, 0);
-  const hidden = text.text.filter((piece) => piece.m && piece.m.some((one) => one.placeholder)).length;
+  const placeholders = text.text.flatMap((piece) => (piece.m || []).filter((one) => one.placeholder));
+  const hidden = placeholders.length;
   const again = text.text.filter((piece) => piece.m && piece.m.some((one) => one.unit)).length;
   const notes = [text.exposed ? h("b", { class: "leak" }, `${count(text.exposed, "value")} newly exposed`) : again ? "values that had crossed" : null, hidden ? `${count(hidden, "placeholder")}` : null].filter(Boolean);
-  return fold([`${text.position + 1}. ${text.name}, ${count(length, "character")}`, notes.flatMap((note) => [" · ", note])], () => textBlock(text.text, data.language), text.exposed > 0 || (hidden > 0 && length < 6000));
+  const known = new Map(placeholders.filter((one) => one.hid !== null).map((one) => [one.placeholder, one.hid]));
+  const legend = () => h("dl", { class: "arguments" }, [...known].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  const body = () => [textBlock(text.text, data.language), known.size ? fold("what the placeholders hide", legend, false) : null].flat().filter(Boolean);
+  return fold([`${text.position + 1}. ${text.name}, ${count(length, "character")}`, notes.flatMap((note) => [" · ", note])], body, text.exposed > 0 || (hidden > 0 && length < 6000));
 }
 
 function cloudOf(event, data, jump) {
@@ -119,7 +125,7 @@ function cloudOf(event, data, jump) {
     event.problem ? h("p", { class: "note" }, event.problem) : null,
     h("p", { class: "dim" }, `${event.tokens_raw.toLocaleString("en")} raw + ${event.tokens_cached.toLocaleString("en")} cached + ${event.tokens_out.toLocaleString("en")} out tokens, ${dollars(event.usd)}, ${event.latency_s.toFixed(2)} s`,
       event.gap_raw || event.gap_cached || event.gap_out ? `; the provider counts ${event.gap_raw} raw, ${event.gap_cached} cached, ${event.gap_out} out more` : ""),
-    event.exposures.length ? h("ul", { class: "exposed", "aria-label": "Newly exposed" }, event.exposures.map((line) => h("li", {}, chip(line.level), " ", h("b", {}, line.unit), ` ${line.form}`, line.necessity !== "unknown" ? `; the work needs ${{ none: "nothing", copy: "a copy", reason: "to reason" }[line.necessity]} of it; ` : "; ", originOf(line, data, jump)))) : null,
+    event.exposures.length ? h("ul", { class: "exposed", "aria-label": "Newly exposed" }, event.exposures.map((line) => h("li", {}, chip(line.level), " ", h("b", {}, line.unit), ` ${line.form}`, `; ${NEEDS[line.necessity] || ""}`, originOf(line, data, jump)))) : null,
     h("p", { class: "crossed" }, h("b", {}, "Crossed: "), crossed),
     event.sent.map((text) => sentOf(text, data)),
     event.reply ? [h("p", { class: "crossed" }, h("b", {}, "Reply:")), textBlock(event.reply, data.language)] : null);
