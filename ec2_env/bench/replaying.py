@@ -191,13 +191,21 @@ class PlayAgain:
             return {}
         return gaps_for(strategy, self._scores[cell.edge], self._scores[None])
 
-    @cached_property
-    def _scores(self) -> dict[str | None, Means]:
+    def measured(self) -> Iterator[EpisodeRecord]:
+        """Yields the records of the run's calibration.
+
+        Raises:
+            ConfigurationError: if there are none.
+        """
         file = self.run.path / "calibration.jsonl"
         if not file.is_file():
             raise ConfigurationError(f"{file} is missing; strategies that are scored offline cannot be played again")
+        yield from (record for _, record in records_in(file))
+
+    @cached_property
+    def _scores(self) -> dict[str | None, Means]:
         totals = Totals(self.run.calibration())
-        for _, record in records_in(file):
+        for record in self.measured():
             totals.add(record)
         return offline_scores(totals)
 
