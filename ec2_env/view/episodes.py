@@ -67,15 +67,7 @@ def _body(
     steps = timeline.steps()
     lines = [line for event in trajectory.events if isinstance(event, CloudCall) for line in event.exposures]
     by_id = {unit.id: unit for unit in units}
-    if all(line.unit in by_id for line in lines):
-        rewards = dict(step_terms(trajectory, units, weights, record.reward.get("cost", 0.0)))
-        for step in steps:
-            step["terms"] = rewards.get(step["step"])
-        total = sum(one["reward"] for one in rewards.values())
-        if abs(total - record.total) > 1e-6:
-            notes.append(f"the steps' rewards add up to {total:.4f}, and the record says {record.total:.4f}")
-    elif units:
-        notes.append("values crossed that the episode, built again, does not have; the steps' rewards are missing")
+    notes += _reward_steps(steps, trajectory, record, units, weights)
     levels: dict[str, float] = {}
     for line in lines:
         levels[line.unit] = max(line.level, levels.get(line.unit, 0.0))
@@ -90,6 +82,30 @@ def _body(
         ],
         "exposures": [exposure(line) for line in lines],
     }
+
+
+def _reward_steps(
+    steps: list[dict[str, Any]],
+    trajectory: Trajectory,
+    record: EpisodeRecord,
+    units: tuple[SensitiveUnit, ...],
+    weights: RewardWeights,
+) -> list[str]:
+    """Writes its reward terms into each step; returns notes on what is wrong with them."""
+    known = {unit.id for unit in units}
+    calls = [event for event in trajectory.events if isinstance(event, CloudCall)]
+    if not all(line.unit in known for call in calls for line in call.exposures):
+        return ["values crossed that the episode, built again, does not have; the steps' rewards are missing"] if units else []
+    try:
+        rewards = dict(step_terms(trajectory, units, weights, record.reward.get("cost", 0.0)))
+    except (ArithmeticError, ValueError, TypeError) as error:
+        return [f"the prices of the calls are no numbers ({error!r}); the steps' rewards are missing"]
+    for step in steps:
+        step["terms"] = rewards.get(step["step"])
+    total = sum(one["reward"] for one in rewards.values())
+    return (
+        [] if abs(total - record.total) <= 1e-6 else [f"the steps' rewards add up to {total:.4f}; recorded is {record.total:.4f}"]
+    )
 
 
 def _end(trajectory: Trajectory, episode: Episode, notes: list[str]) -> dict[str, Any]:

@@ -147,6 +147,15 @@ def test_value_that_the_episode_does_not_have_is_said(changed: Changed) -> None:
     assert any("does not have" in note for note in episode_data(open_run(changed(expose)), 1)["notes"])
 
 
+def test_price_that_is_no_number_is_said(changed: Changed) -> None:
+    def spoil(record: EpisodeRecord, trajectory: Trajectory) -> tuple[EpisodeRecord, Trajectory]:
+        events = [msgspec.structs.replace(e, usd="much") if isinstance(e, CloudCall) else e for e in trajectory.events]
+        return record, msgspec.structs.replace(trajectory, events=tuple(events))
+
+    data = episode_data(open_run(changed(spoil)), 1)
+    assert any("are no numbers" in note for note in data["notes"]) and data["checks"]
+
+
 def test_list_has_a_row_for_each_episode_and_the_same_ones_together(small: Run) -> None:
     found = listing((small, small))
     rows = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
