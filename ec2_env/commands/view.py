@@ -18,7 +18,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", action="append", default=[], metavar="NAME", help="only this task; repeatable")
     parser.add_argument("--strategy", action="append", default=[], metavar="SPEC", help="only this strategy; repeatable")
     parser.add_argument(
-        "--replay", action="store_true", help="for a run that kept no trajectories: play its episodes again (simulated models only)"
+        "--replay",
+        action="store_true",
+        help="for a run that kept no trajectories: play its episodes again (simulated models only)",
     )
 
 
@@ -32,7 +34,9 @@ def _run(arguments: argparse.Namespace) -> int:
     if not 0 <= arguments.port <= 65_535:
         raise ConfigurationError(f"--port is {arguments.port}, expected 0 to 65535")
     site = Site(
-        tuple(open_run(path, replay=arguments.replay, tasks=arguments.task, strategies=arguments.strategy) for path in arguments.run)
+        tuple(
+            open_run(path, replay=arguments.replay, tasks=arguments.task, strategies=arguments.strategy) for path in arguments.run
+        )
     )
     if arguments.static is not None:
         count = site.write(arguments.static)
@@ -47,4 +51,6 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-COMMAND = Command(help="Browse the episodes of a run in a browser, or two runs side by side", add_arguments=_add_arguments, run=_run)
+COMMAND = Command(
+    help="Browse the episodes of a run in a browser, or two runs side by side", add_arguments=_add_arguments, run=_run
+)
