@@ -26,7 +26,8 @@ def _size(suite: Suite) -> tuple[int, float]:
 
 
 def _counted(number: float, noun: str) -> str:
-    return f"{number:.3g} {noun}{'' if number == 1 else 's'}"
+    shown = f"{number:,.0f}" if number == round(number) else f"{number:,.1f}"
+    return f"{shown} {noun}{'' if number == 1 else 's'}"
 
 
 def expected(suite: Suite) -> str:
@@ -37,9 +38,9 @@ def expected(suite: Suite) -> str:
     if tasks == 1:
         return f"one task: no margin for others like it can be expected; trials: {suite.trials}"
     return (
-        f"expected margin at 95% with {tasks} tasks x {_counted(instances, 'instance')} x {_counted(suite.trials, 'trial')}: "
-        f"+-{row:.1f} points of completion for a row, +-{gap:.1f} for the difference of two ({SOURCE}); more trials alone get "
-        f"a row no nearer than +-{least:.1f}"
+        f"expected margin at 95% with {_counted(tasks, 'task')} x {_counted(instances, 'instance')} x "
+        f"{_counted(suite.trials, 'trial')}: +-{row:.1f} points of completion for a row, +-{gap:.1f} for the difference of "
+        f"two ({SOURCE}); more trials alone get a row no nearer than +-{least:.1f}"
     )
 
 
@@ -62,7 +63,7 @@ def trials_for(points: float, suite: Suite) -> int:
     least = 100 * PRIOR.margin(tasks, instances, None)
     more = ceil(tasks * (least / points) ** 2)
     raise ConfigurationError(
-        f"no number of trials reaches +-{points:g} points with {tasks} tasks x {_counted(instances, 'instance')}: tasks "
-        f"differ, and trials do not change that. The least is +-{least:.1f} ({SOURCE}); take more --seeds, or about {more} "
-        "tasks"
+        f"no number of trials reaches +-{points:g} points with {_counted(tasks, 'task')} x {_counted(instances, 'instance')}: "
+        f"tasks differ, and trials do not change that. The least is +-{least:.1f} ({SOURCE}); take more --seeds, or about "
+        f"{more} tasks"
     )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ec2_env.bench.planning import PRIOR, expected, trials_for
 from ec2_env.bench.suites import Suite
 from ec2_env.bench.variance import Components, crossed_components, nested_components
+from ec2_env.cli import main
 from ec2_env.errors import ConfigurationError
 from ec2_env.task import task_domains
 
@@ -121,3 +122,13 @@ def test_trials_are_computed_or_what_is_needed_instead_is_said(suite: Suite) -> 
         trials_for(5, suite)
     with pytest.raises(ConfigurationError, match="above 0"):
         trials_for(0, suite)
+
+
+def test_bench_takes_the_trials_that_a_margin_needs_or_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--trials-for", "5", "--trials", "2"]) == 2
+    assert "leave --trials out" in capsys.readouterr().err
+    assert main(["bench", "--suite", "email-smoke", "--trials-for", "5"]) == 2
+    assert "no number of trials reaches +-5 points with 1 task" in capsys.readouterr().err
+    assert main(["bench", "--suite", "email-smoke", "--strategy", "edge_only", "--trials-for", "70", "--dry-run"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.startswith("ec2-env: one task: no margin") and "1 task, 2 episodes" in shown.out
