@@ -11,7 +11,8 @@ from ec2_env.strategy import SHARING, Choice, Decision, Strategy, StrategyMaker,
 class AdaptiveAssistance:
     """Asks on the edge model's own wish.
 
-    A model that does not tell its wish is asked for it before every step but the one after advice: one more completion each time.
+    Calling for advice is a turn of the edge model. One that does not tell its wish is asked for it before every step but the one
+    after advice, and may decline: one more completion each time.
 
     Attributes:
         chosen: Options of sharing, see `ec2_env.strategy.SHARING`.
@@ -26,11 +27,11 @@ class AdaptiveAssistance:
 
     def decide(self, view: View) -> Choice:
         """Asks for advice when the edge model wants help; returns EDGE otherwise."""
-        wants_help = view.signals().wants_help
+        wants_help = view.wish()
         if wants_help is None:
-            just_advised = bool(view.decisions) and view.decisions[-1] is not Decision.EDGE
-            wants_help = not just_advised and bool(view.write("wish"))
-        return sharing("advise", self.chosen) if wants_help else Decision.EDGE
+            wants_help = not view.decisions or view.decisions[-1] is Decision.EDGE
+        called = wants_help and bool(view.write("wish"))
+        return sharing("advise", self.chosen) if called else Decision.EDGE
 
 
 def make(options: str) -> Strategy:

@@ -34,7 +34,7 @@ class OnDemandQuery:
         """Returns a request that holds the edge model's question alone; EDGE if it has none."""
         if _given_up(view):
             return Decision.EDGE
-        wants_help = view.signals().wants_help
+        wants_help = view.wish()
         if wants_help is None:
             wants_help = not view.decisions or view.decisions[-1] is Decision.EDGE
         question = view.write("question") if wants_help else ""

@@ -244,6 +244,7 @@ class DecisionEnv(EpisodeEnv[np.int64]):
             edge=card.name if card else "",
             decisions=self.decisions,
             signals=session.signals,
+            wish=session.wish,
             prompt=lambda: self._prompt(self.features()),
             features=self.features,
             draw=partial(uniform, session.noise, "strategy", session.step),

@@ -230,6 +230,12 @@ class Session:
         self._charge_edge(reply, probe=False)
         return self.call(first_call(reply), "edge")
 
+    def wish(self) -> bool | None:
+        """Says whether the edge model wants help; None if it does not tell. Free: whoever wants help has to write for it."""
+        if self.edge is None or self.ended or not implements(type(self.edge), Writer):
+            return None
+        return cast(Writer, self.edge).wishes()
+
     def write(self, purpose: Writing) -> str:
         """Has the edge model write a text for the cloud, at its own expense; "" if it writes none.
 
@@ -248,7 +254,10 @@ class Session:
         except EndpointError as error:
             self.broken = str(error)
             return ""
-        self._charge_writing(purpose, reply)
+        if purpose == "wish" and self.edge.card.simulated:
+            self._charge_edge(reply, probe=False)  # a call in its own chat, as a tool would be
+        else:
+            self._charge_writing(purpose, reply)
         text = written_text(reply.text, WORDS[purpose])
         if text:
             self.messages.append({"role": "assistant", "content": text})

@@ -84,6 +84,7 @@ class View:
         edge: Name of the edge model, or "" if there is none.
         decisions: What the strategy's earlier choices in this episode came down to.
         signals: Asks the edge model for its signals; the first call in a step costs a probe.
+        wish: Says whether the edge model wants help, without a probe; None if it does not tell.
         prompt: Text for a language-model policy; made when asked for.
         features: Numbers for a classical policy; made when asked for. Their names are `ec2_env.features.NAMES`.
         draw: Returns a number in (0, 1), fixed by the episode, the step and a purpose.
@@ -100,6 +101,7 @@ class View:
     edge: str
     decisions: tuple[Decision, ...]
     signals: Callable[[], Signals]
+    wish: Callable[[], bool | None]
     prompt: Callable[[], str]
     features: Callable[[], tuple[float, ...]]
     draw: Callable[[str], float]

@@ -50,12 +50,19 @@ _GUIDANCE = {
 }
 
 
+WISH = "I would like advice before I go on."
+
+
 @runtime_checkable
 class Writer(Protocol):
     """A model that writes to the cloud by rules of its own, instead of being asked to in words: the simulated ones."""
 
+    def wishes(self) -> bool:
+        """Says whether it would call for advice now; costs nothing."""
+        ...
+
     def write(self, purpose: Writing, messages: Sequence[Message]) -> Reply:
-        """Returns a question, or a report."""
+        """Returns a question, a report, or a call for advice."""
         ...
 
 
@@ -101,7 +108,7 @@ def written(
     """Returns what a simulated edge model writes to the cloud; the rules are in the module's docstring.
 
     Args:
-        purpose: A report; else a question. (A simulated model tells its wish for help without words.)
+        purpose: A report, a question, or a call for advice, which says nothing.
         progress: The episode.
         profile: What the model is like.
         step: What it means to do next, by its own lights.
@@ -110,6 +117,8 @@ def written(
     """
     if purpose == "report":
         return _report(progress, step, since)
+    if purpose == "wish":
+        return WISH
     return _question(progress, step, draw("quoting") < profile.quoting)
 
 

@@ -211,6 +211,10 @@ class Mind:
             self.walker, self.queue, self.astray, self.attempts = None, (), False, 0
             self.repairs += 1
 
+    def wishes(self) -> bool:
+        """Says whether it would call for advice now."""
+        return bool(self.signals().wants_help)
+
     def write(self, purpose: Writing, messages: Sequence[Message]) -> Reply:
         """Returns what it writes to the cloud: a question about its next step, or a report of what it did since the last one."""
         since = len(self.progress.records)

@@ -7,14 +7,19 @@ from statistics import fmean, pstdev
 
 import pytest
 
+from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, UnknownName
+from ec2_env.models.asking import WISH
 from ec2_env.models.draws import normal, percentile
 from ec2_env.models.loading import load_model
 from ec2_env.models.mind import Mind, luck
 from ec2_env.models.profile import load_profile
 from ec2_env.models.sim import SimulatedModel
+from ec2_env.rollout import EpisodeKey, play
 from ec2_env.session import CloudSettings, Session
+from ec2_env.strategy import load_strategy
 from ec2_env.task import build_episode
+from ec2_env.trace import CloudCall, EdgeTurn
 from ec2_env.training.teacher import likely_lucks
 
 
@@ -53,8 +58,6 @@ def test_luck_is_uniform_whatever_the_steadiness(steadiness: float) -> None:
 
 def test_a_copy_with_other_luck_shares_nothing_with_what_will_happen() -> None:
     """Else a teacher that looks ahead on copies would know the part that all runs of an episode have in common."""
-    from ec2_env.envs import DecisionEnv
-
     env = DecisionEnv(task="forward_invoice", edge="sim:qwen3.5-9b@steadiness=1")
     env.begin("forward_invoice", "en", "train", 0, 0)
     assert env.session is not None
@@ -136,3 +139,15 @@ def test_the_edge_family_scales_with_its_ability() -> None:
 
 def test_percentile_is_the_inverse_of_normal() -> None:
     assert 0.4 < fmean(percentile(normal("percentile", number)) for number in range(300)) < 0.6
+
+
+def test_calling_for_advice_is_a_turn_of_the_edge_and_no_probe() -> None:
+    strategy = load_strategy("adaptive_assistance")
+    for seed in range(6):
+        key = EpisodeKey(task="forward_invoice", language="en", split="test", seed=seed, trial=0)
+        done = play(DecisionEnv(task="forward_invoice"), strategy, key)
+        turns = [event for event in done.events if isinstance(event, EdgeTurn)]
+        calls = sum(isinstance(event, CloudCall) for event in done.events)
+        assert not any(turn.probe for turn in turns)
+        assert sum(turn.text == WISH for turn in turns) == calls
+        assert done.result["edge_flops"] == done.result["edge_flops_without_probes"] > 0
