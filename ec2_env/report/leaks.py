@@ -99,16 +99,21 @@ def _ways(run: Run) -> Markup:
     for (origin, tool), number in found.sources.items():
         sources[f"{origin} {tool}".strip()] += number
     tables = (
-        ("By which request values crossed", "request", requests),
+        ("By which request", "request", requests),
         ("In which form", "form", found.forms),
-        ("What had brought them into the context", "source", sources),
+        ("What had brought them there", "source", sources),
     )
-    return joined(*(_way(caption, head, counts, found.episodes) for caption, head, counts in tables))
+    whole = f"{sum(found.forms.values()):,} exposures in {found.episodes:,} recorded episodes"
+    return joined(
+        tag("h3", "How values crossed"),
+        tag("p", f"{whole}. A unit counts again when it crosses more fully than before."),
+        tag("div", *(_way(caption, head, counts) for caption, head, counts in tables), class_="beside"),
+    )
 
 
-def _way(caption: str, head: str, counts: Counter[str], episodes: int) -> Markup:
+def _way(caption: str, head: str, counts: Counter[str]) -> Markup:
     whole = sum(counts.values())
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     rows: list[Sequence[Content] | str] = [[name, f"{n:,}", f"{100 * n / whole:.1f}"] for name, n in ordered[:WAYS]]
-    more = f"; {len(ordered) - WAYS} rarer ones are left out" if len(ordered) > WAYS else ""
-    return table(f"{caption} ({whole:,} exposures in {episodes:,} recorded episodes{more})", [head, "exposures", "%"], rows)
+    more = f"; {len(ordered) - WAYS} rarer ones left out" if len(ordered) > WAYS else ""
+    return table(f"{caption}{more}", [head, "exposures", "%"], rows)

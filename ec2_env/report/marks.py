@@ -36,7 +36,7 @@ class Mark(NamedTuple):
     def draw(self, x: float, y: float, radius: float, *content: str) -> str:
         """Returns the mark at a place."""
         ink = f"var(--s{self.color})"
-        look = {"fill": ink if self.filled else "var(--paper)", "stroke": ink, "stroke_width": 2}
+        look = {"fill": ink if self.filled else "none", "stroke": ink, "stroke_width": 2}
         if self.shape == "circle":
             return element("circle", {"cx": float(x), "cy": float(y), "r": float(radius), **look}, *content)
         points = " ".join(f"{number(x + dx * radius)},{number(y + dy * radius)}" for dx, dy in _POLYGONS[self.shape])

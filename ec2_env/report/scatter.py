@@ -13,8 +13,9 @@ from ec2_env.report.marks import Mark
 from ec2_env.report.placement import Box, Spot, place
 from ec2_env.report.svg import drawing, element, hint, line, number, text, width_of
 
-WIDTH, HEIGHT = 760.0, 440.0
-FRAME = Box(62.0, 30.0, WIDTH - 14, HEIGHT - 50)
+WIDTH, HEIGHT = 840.0, 440.0
+FRAME = Box(62.0, 30.0, WIDTH - 190, HEIGHT - 50)
+"""Where the points are; to its right is room for labels, since private strategies crowd at that edge."""
 FONT = 12
 LEGEND_LINE = 20.0
 

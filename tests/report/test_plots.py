@@ -91,7 +91,7 @@ def test_point_without_a_mean_is_left_out() -> None:
 def test_few_or_equal_points_make_a_plot(dots: list[Dot]) -> None:
     root = ElementTree.fromstring(drawn(dots))
     values = [float(end.get(key, 0)) for end in root.iter() for key in ("x", "x1", "x2", "cx") if end.get(key)]
-    assert len(values) > 4 and all(0 <= value <= 760 for value in values)
+    assert len(values) > 4 and all(0 <= value <= 840 for value in values)
 
 
 def test_intervals_are_drawn_where_they_are() -> None:
