@@ -26,7 +26,7 @@ from ec2_env.bench.stored_runs import StoredRun, decoded, open_run, records_in
 from ec2_env.errors import ConfigurationError
 from ec2_env.reward import reward_weights
 from ec2_env.strategy import Prepared
-from ec2_env.trace import Ended, ToolRan, Trajectory, from_json
+from ec2_env.trace import Ended, ToolRan, Trajectory, from_json, to_json
 
 SHOWN = 160
 """Characters of a value that a difference shows."""
@@ -137,6 +137,8 @@ def _unequal(where: str, old: Any, new: Any, missing: object = None) -> list[Dif
     old, new = (list(one) if isinstance(one, tuple) else one for one in (old, new))
     if old == new:
         return []
+    if isinstance(old, dict) and isinstance(new, dict):
+        return _fields(where, old, new)
     left, right = (
         "nothing" if one is missing or one is None else one if isinstance(one, str) else repr(one) for one in (old, new)
     )
@@ -181,7 +183,7 @@ class PlayAgain:
         played = self.play(record)
         line = played.trajectory or b""
         found: tuple[Difference, ...] = ()
-        if stored is not None and hashlib.sha256(line).hexdigest() != record.sha256:
+        if stored is not None and to_json(stored) != line:
             found = differences(stored, from_json(line))
         return found or tuple(_fields("record", json.loads(msgspec.json.encode(record)), json.loads(played.record)))
 

@@ -197,7 +197,7 @@ def rescored(
     trajectory = audited(trajectory, units) if how.audit else trajectory
     trajectory = repriced(trajectory, rates) if rates is not None else trajectory
     units = tuple(msgspec.structs.replace(unit, weight=1.0) for unit in units) if how.unweighted else units
-    unit_usd = reference_usd(record.task, record.key.language, card, rates)  # type: ignore[arg-type]  # built above
+    unit_usd = reference_usd(record.task, record.key.language, card, rates)
     found = terms(trajectory.events, {}, units, unit_usd)
     return msgspec.structs.replace(
         record,

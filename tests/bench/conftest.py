@@ -40,6 +40,32 @@ def play(config: BenchConfig, tmp_path: Path) -> Runner:
     return played
 
 
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a run folder with trajectories that no test may change: 14 episodes, one strategy prepared offline."""
+    suite = Suite(about="for tests", tasks=("data_request", "forward_invoice"), languages=("en",), seeds=1, trials=1)
+    kinds = (
+        "cloud_only",
+        "cloud_only:redacted",
+        "task_routing",
+        "step_routing",
+        "step_routing:redacted",
+        "random",
+        "sketch_guided",
+    )
+    made = BenchConfig(
+        name="email",
+        suite=msgspec.structs.replace(suite, calibration_seeds=1),
+        strategies=kinds,
+        edges=("sim:qwen3.5-9b",),
+        cloud="sim:gpt-5.4",
+        trajectories=True,
+    )
+    path = tmp_path_factory.mktemp("stored") / "run"
+    run(made, path, workers=1, watch=Quiet(silent=True))
+    return path
+
+
 @pytest.fixture
 def grid() -> Grid:
     """Returns two strategies on two made-up tasks, one of them in two languages; two instances, three trials."""
