@@ -118,10 +118,15 @@ def read_run(path: Path) -> Run:
     parts = [_parts(grid, categories.values()), _parts(grid, languages.values())]
     for number, folder in enumerate(folders):
         for line, record in enumerate(_records(folder / "results.jsonl", EpisodeRecord), start=1):
-            totals.add(record)
-            tally.add(record, Place(number, line))
-            for part in parts:
-                part[record.task, record.language].add(record)
+            try:
+                totals.add(record)
+                tally.add(record, Place(number, line))
+                for part in parts:
+                    part[record.task, record.language].add(record)
+            except (KeyError, TypeError, ValueError) as error:
+                raise ConfigurationError(
+                    f"{folder / 'results.jsonl'}: line {line} is of another form than this version writes ({error!r})"
+                ) from error
     crossings = read_crossings([folder / "trajectories.jsonl" for folder in folders])
     return Run(
         name=path.resolve().name,

@@ -163,6 +163,13 @@ def test_result_of_another_form_is_refused(made: Made) -> None:
         read_run(made(changes={"random": {"exposed": ["iban-1"]}}))
 
 
+def test_record_of_another_version_is_refused_in_words(made: Made) -> None:
+    path = made()
+    (path / "results.jsonl").write_text((path / "results.jsonl").read_text(encoding="utf-8").replace('"privacy_all"', '"old"'))
+    with pytest.raises(ConfigurationError, match="line 1 is of another form than this version writes"):
+        read_run(path)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
