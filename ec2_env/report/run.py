@@ -123,6 +123,8 @@ def read_run(path: Path) -> Run:
                 tally.add(record, Place(number, line))
                 for part in parts:
                     part[record.task, record.language].add(record)
+            except ConfigurationError:
+                raise
             except (KeyError, TypeError, ValueError) as error:
                 raise ConfigurationError(
                     f"{folder / 'results.jsonl'}: line {line} is of another form than this version writes ({error!r})"

@@ -158,6 +158,16 @@ def test_damaged_line_is_named(made: Made, file: str, line: bytes, message: str)
         read_run(path)
 
 
+def test_episode_that_is_recorded_twice_is_refused(made: Made) -> None:
+    path = made()
+    with (path / "results.jsonl").open("r+b") as stream:
+        first = stream.readline()
+        stream.seek(0, 2)
+        stream.write(first)
+    with pytest.raises(ConfigurationError, match="^cloud_only on .* is recorded twice"):
+        read_run(path)
+
+
 def test_result_of_another_form_is_refused(made: Made) -> None:
     with pytest.raises(ConfigurationError, match="another form"):
         read_run(made(changes={"random": {"exposed": ["iban-1"]}}))
