@@ -24,7 +24,7 @@ from ec2_env.training.states import EXPLORE, State, advance, go_to
 RANDOM = "random"
 FIXED = tuple(spec for spec in STRATEGIES if spec != RANDOM)
 """Strategies with a rule of their own that nobody trained."""
-GRID = (
+GRID: tuple[RewardWeights, ...] = (
     RewardWeights(cost=0, privacy=0),
     RewardWeights(privacy=0),
     RewardWeights(cost=0),
