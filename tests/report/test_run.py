@@ -164,7 +164,7 @@ def test_episode_that_is_recorded_twice_is_refused(made: Made) -> None:
         first = stream.readline()
         stream.seek(0, 2)
         stream.write(first)
-    with pytest.raises(ConfigurationError, match="^cloud_only on .* is recorded twice"):
+    with pytest.raises(ConfigurationError, match=r"^cloud_only on .* is recorded twice"):
         read_run(path)
 
 
