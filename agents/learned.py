@@ -1,11 +1,13 @@
-"""Learned: a small language model with a trained adapter reads the state in words and names the decision as a digit."""
+"""Learned: follows a trained policy: a small language model that reads the state in words, or one on features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ec2_env.models.choice import load_decision_model
-from ec2_env.strategy import Decision, Strategy, StrategyMaker, View
+from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, options
+from ec2_env.training.features_policy import Preference, is_feature_policy, load_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +30,20 @@ class Learned:
 
 
 def make(text: str) -> Strategy:
-    """Takes the folder of an adapter; without one, the model decides untrained."""
-    return Learned(path=text, name="learned" if text else "untrained")
+    """Takes the folder of a policy; without one, the language model decides untrained.
+
+    A policy on features also takes `cost=WEIGHT` and `privacy=WEIGHT` behind the folder, and then follows these instead of the
+    weights of the run.
+    """
+    path, _, rest = text.partition(",")
+    if not is_feature_policy(Path(path)):
+        return Learned(path=text, name="learned" if text else "untrained")
+    policy = load_policy(path)
+    if not rest:
+        return policy
+    usual = policy.preference or Preference(0.15, 0.25)
+    told = options(rest, cost=usual.cost, privacy=usual.privacy)
+    return replace(policy, preference=Preference(**told), name=f"learned:{rest}")
 
 
-STRATEGY = StrategyMaker(make=make, about="a small language model trained for the decision (learned:FOLDER)")
+STRATEGY = StrategyMaker(make=make, about="a policy trained for the decision (learned:FOLDER)")

@@ -49,6 +49,7 @@ MAY_IMPORT = {
         "training.teacher",
         "training.router",
         "training.scored_runs",
+        "training.features_policy",
     ),
     "tasks": ("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task", "checks"),
 }

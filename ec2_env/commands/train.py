@@ -1,4 +1,4 @@
-"""`ec2-env train`: trains a small language model to decide about the cloud."""
+"""`ec2-env train`: trains a policy to decide about the cloud: a small language model, or one on features."""
 
 from __future__ import annotations
 
@@ -10,33 +10,81 @@ from ec2_env.errors import ConfigurationError
 
 QUICK_MINUTES = 15.0
 """What the quick plan is sized for, on two idle CPU cores."""
+FEATURE_METHODS = ("ppo", "dqn", "bandit", "tree")
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  ec2-env train --quick --out out/quick\n"
+        "  ec2-env train --method ppo --out out/ppo\n"
+        "  ec2-env train --method ppo --seeds 5 --workers 5 --out out/ppo5\n"
+        "  ec2-env train --method ppo --budget-cost 0.2 --budget-exposure 0.1 --out out/budget"
+    )
     parser.add_argument("--quick", action="store_true", help="SmolLM2 on the mail tasks, with simulated models, on two CPU cores")
     parser.add_argument(
-        "--out", type=Path, default=Path("out/quick"), metavar="FOLDER", help="where the adapter goes (%(default)s)"
+        "--method",
+        choices=("quick", *FEATURE_METHODS),
+        help="quick: as --quick; ppo, dqn: Stable-Baselines3 on features; bandit, tree: fitted to what decisions bring on copies",
     )
-    parser.add_argument("--seed", type=int, default=0, help="fixes labels, training and their order (%(default)s)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the policy goes (out/METHOD)")
+    parser.add_argument("--seed", type=int, default=0, help="fixes data, training and their order (%(default)s)")
     parser.add_argument(
         "--minutes",
         type=float,
-        default=QUICK_MINUTES,
-        help="scales the amount of training; the clock itself decides nothing (%(default)s)",
+        help=f"scales the amount of training; the clock itself decides nothing ({QUICK_MINUTES:g}; 2 on features)",
     )
+    features = parser.add_argument_group("policies on features")
+    features.add_argument(
+        "--seeds", type=int, default=1, metavar="N", help="train with so many seeds, from --seed on (%(default)s)"
+    )
+    features.add_argument("--workers", type=int, default=1, metavar="N", help="seeds trained at a time (%(default)s)")
+    features.add_argument("--domain", metavar="NAME", help="task folder (default: all)")
+    features.add_argument("--edge", default="sim:qwen3.5-9b", metavar="MODEL", help="edge model (%(default)s)")
+    features.add_argument("--cloud", default="sim:gpt-5.4", metavar="MODEL", help="cloud model (%(default)s)")
+    features.add_argument("--test-seeds", type=int, default=2, metavar="N", help="test instances of each task (%(default)s)")
+    features.add_argument("--budget-cost", type=float, metavar="B", help="train to a mean cost of at most B, cloud-only being 1")
+    features.add_argument("--budget-exposure", type=float, metavar="E", help="train to a mean exposure of at most E, 0 to 1")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if not arguments.quick:
-        raise ConfigurationError("the only recipe is --quick; write: ec2-env train --quick")
-    if not 1 <= arguments.minutes <= 600:
-        raise ConfigurationError(f"--minutes is {arguments.minutes:g}, expected 1 to 600")
+    method = "quick" if arguments.quick else arguments.method
+    if method is None:
+        raise ConfigurationError("say what to train: ec2-env train --quick, or --method ppo, dqn, bandit or tree")
+    if arguments.quick and arguments.method not in (None, "quick"):
+        raise ConfigurationError(f"--quick trains a language model; leave it out with --method {arguments.method}")
+    minutes = arguments.minutes
+    if minutes is not None and not (1 if method == "quick" else 0.01) <= minutes <= 600:
+        raise ConfigurationError(f"--minutes is {minutes:g}, expected 1 to 600")
     if not 0 <= arguments.seed < 10**6:
         raise ConfigurationError(f"--seed is {arguments.seed}, expected 0 to 999999")
-    from ec2_env.training.quick import Plan, scaled, train
+    out = arguments.out or Path("out") / method
+    if method == "quick":
+        from ec2_env.training.quick import Plan, scaled, train
 
-    train(arguments.out, arguments.seed, scaled(Plan(), arguments.minutes / QUICK_MINUTES))
+        train(out, arguments.seed, scaled(Plan(), (QUICK_MINUTES if minutes is None else minutes) / QUICK_MINUTES))
+        return 0
+    return _on_features(arguments, method, out)
+
+
+def _on_features(arguments: argparse.Namespace, method: str, out: Path) -> int:
+    for name in ("seeds", "workers", "test_seeds"):
+        if not 1 <= getattr(arguments, name) <= 100:
+            raise ConfigurationError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected 1 to 100")
+    from ec2_env.training.feature_training import MINUTES, sized, train
+    from ec2_env.training.lagrangian import Budget
+
+    limits = {"cost": arguments.budget_cost, "exposure": arguments.budget_exposure}
+    budget = Budget(**limits) if any(limit is not None for limit in limits.values()) else None
+    settings = {"domain": arguments.domain, "edge": arguments.edge, "cloud": arguments.cloud}
+    plan = sized(
+        {"method": method, "settings": settings, "test_seeds": arguments.test_seeds, "budget": budget},
+        MINUTES if arguments.minutes is None else arguments.minutes,
+    )
+    train(out, range(arguments.seed, arguments.seed + arguments.seeds), plan, arguments.workers)
+    print(f"saved in {out}; try: ec2-env bench --strategy learned:{out if arguments.seeds == 1 else out / 'seed0'}")
     return 0
 
 
-COMMAND = Command(help="Train a small language model to decide about the cloud", add_arguments=_add_arguments, run=_run)
+COMMAND = Command(help="Train a policy to decide about the cloud", add_arguments=_add_arguments, run=_run)

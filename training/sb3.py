@@ -1,0 +1,139 @@
+"""PPO and DQN of Stable-Baselines3 on features; what they learn leaves as plain arrays.
+
+Everything runs in one process with one thread, so a seed fixes the result. An episode is about twenty steps and its return is
+not discounted. The first policy mostly leaves the work to the edge: a policy that starts with all six decisions alike spends its
+first minutes unlearning what costs most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ec2_env.registry import require
+from ec2_env.strategy import Decision
+from ec2_env.training.features_policy import Network
+from ec2_env.training.preferences import FeatureEnv, Preferences
+
+ENVS = 16
+"""Episodes that run side by side."""
+HIDDEN = (64, 64)
+EDGE_BIAS = 2.0
+"""Logit by which the first PPO policy prefers EDGE."""
+PPO: Mapping[str, Any] = {
+    "n_steps": 128,
+    "batch_size": 512,
+    "n_epochs": 8,
+    "gamma": 1.0,
+    "gae_lambda": 0.95,
+    "ent_coef": 0.003,
+    "target_kl": 0.05,
+}
+DQN: Mapping[str, Any] = {
+    "learning_rate": 5e-4,
+    "buffer_size": 200_000,
+    "learning_starts": 2_000,
+    "batch_size": 256,
+    "gamma": 1.0,
+    "train_freq": (2, "step"),
+    "gradient_steps": 4,
+    "target_update_interval": 2_000,
+    "exploration_fraction": 0.3,
+    "exploration_initial_eps": 0.5,
+    "exploration_final_eps": 0.05,
+}
+RATE = 1e-3
+"""Learning rate of PPO at the start; it falls to 0."""
+
+
+def train_ppo(
+    settings: Mapping[str, Any],
+    preferences: Preferences,
+    steps: int,
+    seed: int,
+    say: Callable[[str], None] = lambda text: None,
+    rollout_ended: Callable[[], None] = lambda: None,
+) -> Network:
+    """Trains with PPO (Schulman et al., arXiv 1707.06347) and returns the policy, which takes the likeliest decision.
+
+    Args:
+        settings: Arguments of `DecisionEnv`.
+        preferences: Where the preference of each episode comes from.
+        steps: Steps of the env, rounded up to whole rollouts of `ENVS` times `PPO["n_steps"]`.
+        seed: Fixes episodes, exploration and network.
+        say: Is told from time to time how it goes.
+        rollout_ended: Is called after every rollout, before the policy is updated.
+
+    Raises:
+        MissingExtra: if Stable-Baselines3 is not installed.
+    """
+    torch = _quiet_torch()
+    sb3 = require("stable_baselines3", extra="rl")
+    settled = {**PPO, "learning_rate": lambda left: RATE * left}
+    model = sb3.PPO("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
+    with torch.no_grad():
+        model.policy.action_net.bias[int(Decision.EDGE)] += EDGE_BIAS
+    model.learn(steps, callback=_telling(steps, say, rollout_ended))
+    return _network([*model.policy.mlp_extractor.policy_net, model.policy.action_net], "tanh")
+
+
+def train_dqn(
+    settings: Mapping[str, Any],
+    preferences: Preferences,
+    steps: int,
+    seed: int,
+    say: Callable[[str], None] = lambda text: None,
+) -> Network:
+    """Trains with DQN (Mnih et al. 2015) and returns the network of values; arguments and errors as in `train_ppo`."""
+    _quiet_torch()
+    sb3 = require("stable_baselines3", extra="rl")
+    model = sb3.DQN("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **DQN)
+    model.learn(steps, callback=_telling(steps, say, lambda: None), log_interval=10**9)
+    return _network(model.q_net.q_net, "relu")
+
+
+def _quiet_torch() -> Any:
+    """Returns torch, bound to one thread: these networks are too small to share out."""
+    torch = require("torch", extra="rl")
+    torch.set_num_threads(1)
+    return torch
+
+
+def _nets() -> dict[str, Any]:
+    return {"net_arch": list(HIDDEN)}
+
+
+def _envs(settings: Mapping[str, Any], preferences: Preferences) -> Any:
+    vec_env = require("stable_baselines3.common.vec_env", extra="rl")
+    return vec_env.DummyVecEnv([partial(FeatureEnv, settings, preferences) for _ in range(ENVS)])
+
+
+def _telling(steps: int, say: Callable[[str], None], rollout_ended: Callable[[], None]) -> Any:
+    """Returns a callback that says ten times how far it is."""
+    callbacks = require("stable_baselines3.common.callbacks", extra="rl")
+
+    class Telling(callbacks.BaseCallback):  # type: ignore[misc]  # an optional dependency has no types here
+        """Says how many steps are done."""
+
+        told = 0
+
+        def _on_step(self) -> bool:
+            if self.num_timesteps * 10 >= steps * (self.told + 1):
+                self.told += 1
+                say(f"  {self.num_timesteps} steps")
+            return True
+
+        def _on_rollout_end(self) -> None:
+            rollout_ended()
+
+    return Telling()
+
+
+def _network(layers: Any, kind: Any) -> Network:
+    """Returns the dense layers among torch modules as arrays."""
+    dense = [layer for layer in layers if hasattr(layer, "weight")]
+    parts = [[tensor.detach().numpy().astype(np.float64) for tensor in (one.weight.T, one.bias)] for one in dense]
+    return Network(tuple((np.ascontiguousarray(weights), bias) for weights, bias in parts), kind)
