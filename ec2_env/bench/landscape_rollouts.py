@@ -106,19 +106,18 @@ class Race:
             for tree in own
             for decision in Decision
         }
-        staying = {
-            pair
+        staying = [
+            [] if self._is_idle(found, tree, own[tree]) else [own[tree], *self._ahead(found, tree, own[tree], column)]
             for column, tree in zip(matrix.T, trees, strict=True)
-            if not self._is_idle(found, tree, own[tree])
-            for pair in [(own[tree], tree), *self._ahead(found, tree, own[tree], column)]
-        }
-        for decision, tree in sorted(staying, key=lambda pair: (pair[0], trees.index(pair[1]))):
+        ]
+        pairs = dict.fromkeys((decision, tree) for some, tree in zip(staying, trees, strict=True) for decision in some)
+        for decision, tree in pairs:
             found[decision, tree] += [
                 outcome(env, Decision(decision), TreePolicy(tree=tree), luck) for luck in lucks[self.first :]
             ]
         return [
-            self._choice({pair: rows for pair, rows in found.items() if pair in staying and pair[1] == tree}, own[tree], column)
-            for column, tree in zip(matrix.T, trees, strict=True)
+            self._choice({decision: np.array(found[decision, tree]) @ column for decision in some}, own[tree], column[0])
+            for some, column, tree in zip(staying, matrix.T, trees, strict=True)
         ]
 
     def _is_idle(self, found: Outcomes, tree: Node, own: int) -> bool:
@@ -126,22 +125,26 @@ class Race:
         completed = {int(decision): sum(row[0] for row in found[int(decision), tree]) for decision in Decision}
         return completed[own] >= max(completed.values())
 
-    def _ahead(self, found: Outcomes, tree: Node, own: int, column: NDArray[np.float64]) -> list[tuple[int, Node]]:
+    def _ahead(self, found: Outcomes, tree: Node, own: int, column: NDArray[np.float64]) -> list[int]:
         """Returns the decisions that look best after the first round, beside the tree's own."""
         means = {int(d): float((np.array(found[int(d), tree]) @ column).mean()) for d in Decision if d != own}
-        return [(decision, tree) for decision in sorted(means, key=lambda decision: -means[decision])[: self.kept]]
+        return sorted(means, key=lambda decision: -means[decision])[: self.kept]
 
-    def _choice(self, found: Outcomes, own: int, column: NDArray[np.float64]) -> int:
+    def _choice(self, values: Mapping[int, NDArray[np.float64]], own: int, task: float) -> int:
         """Returns the decision that beats the tree's own by most, less a standard error; the tree's own if none does.
 
         Rollouts that agree say little about what they did not meet, so half of one may always have gone otherwise.
+
+        Args:
+            values: Returns of the decisions that are left, under the same lucks.
+            own: The tree's decision.
+            task: Weight of completion.
         """
-        values = {decision: np.array(rows) @ column for (decision, _), rows in found.items()}
         scores = {own: 0.0}
         for decision, row in values.items():
             if decision != own:
                 gains = row - values[own]
-                error = max(float(gains.std(ddof=1)) / len(gains) ** 0.5, column[0] * 0.5 / len(gains))
+                error = max(float(gains.std(ddof=1)) / len(gains) ** 0.5, task * 0.5 / len(gains))
                 scores[decision] = float(gains.mean()) - error
         return max(scores, key=lambda decision: scores[decision])
 

@@ -133,7 +133,7 @@ def test_what_a_decision_brings_does_not_depend_on_the_weights_of_the_env() -> N
 def test_looking_ahead_for_a_grid_gives_what_each_weights_alone_would() -> None:
     env = DecisionEnv()
     chosen = [GRID[NONE], GRID[DEFAULT], GRID[HEAVY]]
-    trees = [Leaf(Decision.ACT), FIRST_PLAN, Leaf(Decision.EDGE)]
+    trees = [FIRST_PLAN, FIRST_PLAN, Leaf(Decision.EDGE)]
     together = play_oracle(env, KEY, weighing(chosen), trees, SHORT)
     alone = [play_oracle(env, KEY, weighing([one]), [tree], SHORT)[0] for one, tree in zip(chosen, trees, strict=True)]
     assert together == alone
@@ -141,19 +141,11 @@ def test_looking_ahead_for_a_grid_gives_what_each_weights_alone_would() -> None:
 
 
 def test_the_trees_own_decision_stands_unless_another_is_clearly_better() -> None:
-    tree, column = Leaf(Decision.EDGE), weighing([RewardWeights()])[:, 0]
-    fails, works = (0.0, 0.0, 0.0), (1.0, 0.1, 0.0)
-    once: dict[tuple[int, Leaf | Split], list[tuple[float, float, float]]] = {
-        (0, tree): [fails] * 8,
-        (2, tree): [works, *[(0.0, 0.1, 0.0)] * 7],
-    }
-    assert Race()._choice(once, Decision.EDGE, column) == Decision.EDGE
-    assert Race()._choice({**once, (2, tree): [works] * 4 + [fails] * 4}, Decision.EDGE, column) == Decision.ADVISE
-    cheaper: dict[tuple[int, Leaf | Split], list[tuple[float, float, float]]] = {
-        (0, tree): [fails] * 8,
-        (4, tree): [(0.0, 0.2, 0.0)] * 8,
-    }
-    assert Race()._choice(cheaper, Decision.ACT, column) == Decision.ACT
+    nothing = np.zeros(8)
+    once, often, cheaper = np.array([0.9] + [-0.1] * 7), np.array([0.9] * 4 + [-0.1] * 4), np.full(8, 0.03)
+    assert Race()._choice({0: nothing, 2: once}, 0, 1.0) == 0
+    assert Race()._choice({0: nothing, 2: often}, 0, 1.0) == 2
+    assert Race()._choice({4: nothing, 0: cheaper}, 4, 1.0) == 4
 
 
 def test_states_are_valued_the_same_again_and_with_every_decision() -> None:
