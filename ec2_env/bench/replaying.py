@@ -17,6 +17,7 @@ import msgspec
 
 import ec2_env
 from ec2_env.bench.grid import Cell, strategy_of
+from ec2_env.bench.manifest import code_digest
 from ec2_env.bench.records import EpisodeRecord, Job, Played, frozen, play_job
 from ec2_env.bench.repeating import repeat
 from ec2_env.bench.rescoring import result_of
@@ -61,6 +62,7 @@ class Replayed:
         again: Whether the whole episode was played again as well.
         differences: Everything that differs; nothing if the replay is exact.
         trajectory: The record, if one was kept.
+        code: Says that other code played the episode than is installed; empty if not.
     """
 
     number: int
@@ -69,6 +71,7 @@ class Replayed:
     again: bool
     differences: tuple[Difference, ...]
     trajectory: Trajectory | None = None
+    code: str = ""
 
     @property
     def checked(self) -> bool:
@@ -269,8 +272,6 @@ def _replayed(
     again = record is not None and player is not None and player.run.simulated(record.cell)
     if again and record is not None and player is not None:
         found += player.differences(record, stored)
-    if found and stored is not None and stored.version != ec2_env.__version__:
-        found.append(Difference("version", stored.version, f"{ec2_env.__version__}, which may play otherwise"))
     return Replayed(
         number=number,
         name=_name(record or stored),
@@ -278,7 +279,17 @@ def _replayed(
         again=again,
         differences=tuple(found),
         trajectory=stored,
+        code=_other_code(stored, player),
     )
+
+
+def _other_code(stored: Trajectory | None, player: PlayAgain | None) -> str:
+    """Says that an episode was played by another version, or another state of the code, than is installed; else ""."""
+    if stored is not None and stored.version != ec2_env.__version__:
+        return f"played by version {stored.version}; this is {ec2_env.__version__}, which may play otherwise"
+    if player is not None and player.run.settings["code"] != code_digest():
+        return "played by another state of the code than is installed, which may play otherwise"
+    return ""
 
 
 def _name(one: EpisodeRecord | Trajectory | None) -> str:

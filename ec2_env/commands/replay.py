@@ -42,9 +42,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     if arguments.sample is not None and arguments.sample < 1:
         raise ConfigurationError(f"--sample is {arguments.sample}, expected a whole number above 0")
-    counts = {"equal": 0, "different": 0, "not checked": 0}
+    counts, code = {"equal": 0, "different": 0, "not checked": 0}, ""
     wanted = arguments.episode or ()
     for one in replay(arguments.run, wanted, sample=arguments.sample, seed=arguments.seed, again=not arguments.calls_only):
+        code = one.code if one.differences else code
         counts["different" if one.differences else "equal" if one.checked else "not checked"] += 1
         if wanted and one.trajectory is not None and not arguments.check:
             _show(one.trajectory)
@@ -53,6 +54,8 @@ def _run(arguments: argparse.Namespace) -> int:
         for difference in one.differences[1:FIRST]:
             print(f"    also {difference}")
     print(", ".join(f"{number:,} {what}" for what, number in counts.items() if number or what != "not checked"))
+    if code:
+        print(f"Episodes that differ were {code}.")
     if counts["not checked"] and not counts["equal"] and not counts["different"]:
         raise ConfigurationError(f"{arguments.run} kept no trajectories, and its models are real: there is nothing to replay")
     return 1 if counts["different"] else 0

@@ -156,6 +156,20 @@ def test_an_end_can_be_graded_again(stored: Path) -> None:
         assert repeat(one).ended
 
 
+def test_a_difference_is_put_down_to_other_code_if_there_is_some(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    change(copied / "results.jsonl", 2, lambda held: held.update(total=5.0))
+    assert cli.main(["replay", str(copied), "--episode", "2", "--check"]) == 1
+    assert "state of the code" not in capsys.readouterr().out
+    change(copied / "trajectories.jsonl", 2, lambda held: held.update(version="0.0.1"))
+    assert [one.code for one in replay(copied, (2,))][0].startswith("played by version 0.0.1")
+    settings = json.loads((copied / "manifest.json").read_text(encoding="utf-8"))
+    settings["settings"]["code"] = "0" * 64
+    (copied / "manifest.json").write_text(json.dumps(settings), encoding="utf-8")
+    (copied / "trajectories.jsonl").unlink()
+    assert cli.main(["replay", str(copied), "--episode", "2", "--check"]) == 1
+    assert "played by another state of the code" in capsys.readouterr().out
+
+
 def test_what_cannot_be_replayed_is_an_error(stored: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="there is no"):
         list(replay(tmp_path / "nothing"))
