@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import re
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
@@ -18,6 +20,8 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.registry import require
 
 EXECUTORS = ("processes", "ray", "dask")
+CONNECT_S = 10.0
+"""Longest time to wait for a cluster's port to answer; Ray itself would try for many minutes."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -154,9 +158,21 @@ def _hand_on(future: Future[Any], source: Any) -> None:
 
 def _connected(address: str | None, connect: Callable[[], T]) -> T:
     try:
+        if address is not None:
+            reach(address)
         return connect()
-    except (OSError, ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise ConfigurationError(f"no cluster answers at {address or 'this machine'}: {error}") from error
+
+
+def reach(address: str) -> None:
+    """Looks whether somebody listens at an address that ends in HOST:PORT; believes any other, such as `auto`.
+
+    Raises:
+        OSError: if nobody does.
+    """
+    if found := re.search(r"^(?:\w+://)?\[?([^\[\]/]+?)\]?:(\d+)$", address):
+        socket.create_connection((found[1], int(found[2])), timeout=CONNECT_S).close()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -103,6 +104,7 @@ class FakeDask:
 @pytest.fixture
 def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRay]:
     fake = FakeRay()
+    monkeypatch.setattr(executors, "reach", lambda address: None)
     monkeypatch.setattr(executors, "require", lambda module, extra: fake)
     yield fake
     fake.pool.shutdown()
@@ -111,6 +113,7 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeRay]:
 @pytest.fixture
 def dask(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDask]:
     fake = FakeDask()
+    monkeypatch.setattr(executors, "reach", lambda address: None)
     monkeypatch.setattr(executors, "require", lambda module, extra: fake)
     yield fake
     fake.pool.shutdown()
@@ -272,6 +275,16 @@ def test_wrong_executors_and_addresses_are_errors(ray: FakeRay) -> None:
 def test_unreachable_scheduler_of_dask_is_an_error(dask: FakeDask) -> None:
     with pytest.raises(ConfigurationError, match="no cluster answers at tcp://nowhere:8786"):
         DaskExecutor(address="tcp://nowhere:8786")
+
+
+def test_address_where_nobody_listens_is_found_before_the_cluster_is_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}", f"tcp://localhost:{port}", "auto", "local"):
+            executors.reach(address)
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with pytest.raises(OSError, match="refused"):
+            executors.reach(address)
 
 
 @pytest.mark.parametrize(("kind", "module", "extra"), [(RayExecutor, "ray", "ray"), (DaskExecutor, "distributed", "dask")])
