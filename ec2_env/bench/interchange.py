@@ -94,6 +94,7 @@ def imported(folders: Sequence[Path], *, entry: str | None = None, as_harness: b
         "format": 1,
         "source": "imported",
         "version": ec2_env.__version__,
+        "code": "imported",
         "suite": SUITE,
         "suite_digest": f"imported:{_digest(found)}",
         "tasks": sorted({f"{one.task}/{_language(one.task)}" for one in found}),

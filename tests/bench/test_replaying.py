@@ -161,7 +161,7 @@ def test_a_difference_is_put_down_to_other_code_if_there_is_some(copied: Path, c
     assert cli.main(["replay", str(copied), "--episode", "2", "--check"]) == 1
     assert "state of the code" not in capsys.readouterr().out
     change(copied / "trajectories.jsonl", 2, lambda held: held.update(version="0.0.1"))
-    assert [one.code for one in replay(copied, (2,))][0].startswith("played by version 0.0.1")
+    assert next(one.code for one in replay(copied, (2,))).startswith("played by version 0.0.1")
     settings = json.loads((copied / "manifest.json").read_text(encoding="utf-8"))
     settings["settings"]["code"] = "0" * 64
     (copied / "manifest.json").write_text(json.dumps(settings), encoding="utf-8")
