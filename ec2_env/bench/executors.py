@@ -20,6 +20,10 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.registry import require
 
 EXECUTORS = ("processes", "ray", "dask")
+EPISODES = 12
+"""Most episodes of simulated models, of some milliseconds each, that are handed over at once to a process of this machine."""
+CLUSTER_EPISODES = 240
+"""The same for Ray and Dask, where handing over takes longer; benchmarks/scaling.py measures both."""
 CONNECT_S = 10.0
 """Longest time to wait for a cluster's port to answer; Ray itself would try for many minutes."""
 
@@ -34,9 +38,11 @@ class ClusterExecutor(Executor):
 
     Attributes:
         slots: Calls that the workers can make at once.
+        episodes: Most episodes of simulated models that one call plays.
     """
 
     slots: int
+    episodes = CLUSTER_EPISODES
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Returns the future of a call. `fn` is a function of an installed module.

@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from multiprocessing import parent_process
@@ -103,10 +103,15 @@ def play_job(job: Job) -> Iterator[Played | Broken]:
 _TURN = threading.Lock()
 
 
-def play_whole_job(job: Job) -> list[Played | Broken]:
-    """The same as a list, for workers. Threads of one process share its envs, so they take turns."""
+def play_jobs(jobs: Sequence[Job]) -> list[Played | Broken]:
+    """Plays jobs in a worker; a `Broken` is the last. Threads of one process share its envs, so they take turns."""
+    found: list[Played | Broken] = []
     with _TURN:
-        return list(play_job(job))
+        for job in jobs:
+            found += play_job(job)
+            if isinstance(found[-1], Broken):
+                break
+    return found
 
 
 def _play(job: Job, key: EpisodeKey) -> Played:

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ec2_env.bench.executors import started_pool
+from ec2_env.bench.executors import EPISODES, started_pool
 from ec2_env.bench.grid import BenchConfig, Cell, Grid, strategy_of
 from ec2_env.bench.manifest import about, manifest
-from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_whole_job
+from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job, play_jobs
 from ec2_env.bench.statistics import Totals
 from ec2_env.bench.stopping import Caps, Outage, Patience, Stop
 from ec2_env.bench.store import SYNC_S, RecordLog, RunFolder, write_json
@@ -28,6 +28,8 @@ from ec2_env.strategy import Estimating, Measured, Prepared, Strategy
 
 AHEAD = 4
 """Jobs handed out for each worker: enough to keep it busy, few enough to stop soon."""
+CALLS = 8
+"""Calls that each worker makes at least, if there is enough to play, so that none is idle for long at the end."""
 AHEAD_OF_SLOW = 2
 """The same where episodes are slow or cost money; with a cap it is 1, so that no episode begins after the cap is reached."""
 
@@ -230,6 +232,8 @@ class _Player:
         self.careful = stop.caps.any() or is_heavy(config)
         """Whether episodes are slow or cost money: then they are handed out one by one, few ahead, and forced onto the disk."""
         self.ahead = workers * (1 if stop.caps.any() else AHEAD_OF_SLOW if self.careful else AHEAD)
+        self.together = 1
+        """Episodes that are handed over at once."""
         self.pool: ProcessPoolExecutor | None = None
 
     def __enter__(self) -> _Player:
@@ -258,6 +262,9 @@ class _Player:
         if warning := log.warning(len(grid) - there):
             self.watch.say(warning)
         self.stop.trouble = self.stop.trouble or log.trouble
+        if not self.careful:
+            most = getattr(self.executor, "episodes", EPISODES)
+            self.together = max(EPISODES, min(most, (len(grid) - there) // (CALLS * self.workers)))
         earlier = self.stop.spent
         self.stop.spent = earlier + totals.spent
         with closing(log):
@@ -332,10 +339,11 @@ class _Player:
 
     def _pooled(self, executor: Executor, jobs: Iterator[Job]) -> Iterator[list[Played]]:
         waiting: deque[Future[list[Played | Broken]]] = deque()
+        calls = _calls(jobs, self.together)
         while True:
             ahead = 1 if self.outage.probing else self.ahead
             room = 0 if self.stop.reason or self.outage.down else max(0, ahead - len(waiting))
-            waiting.extend(executor.submit(play_whole_job, job) for job in itertools.islice(jobs, room))
+            waiting.extend(executor.submit(play_jobs, call) for call in itertools.islice(calls, room))
             if not waiting:
                 return
             first = waiting.popleft()
@@ -350,8 +358,20 @@ class _Player:
     def _jobs(self, grid: Grid, missing: Iterator[int], gaps: Mapping[Cell, Gaps]) -> Iterator[Job]:
         suite = self.config.suite
         scores = {cell: frozen(found) for cell, found in gaps.items()}
-        for cell, keys in grid.chunks(missing, 1 if self.careful else 12):
+        for cell, keys in grid.chunks(missing, 1 if self.careful else EPISODES):
             yield Job(cell, keys, scores.get(cell, ()), suite.max_steps, self.config.weights, self.config.trajectories)
+
+
+def _calls(jobs: Iterator[Job], episodes: int) -> Iterator[tuple[Job, ...]]:
+    """Groups jobs that follow each other, up to a number of episodes, but one job at least."""
+    held, size = list[Job](), 0
+    for job in jobs:
+        if held and size + len(job.keys) > episodes:
+            yield tuple(held)
+            held, size = [], 0
+        held, size = [*held, job], size + len(job.keys)
+    if held:
+        yield tuple(held)
 
 
 def _whole(one: Played | Broken) -> Played:

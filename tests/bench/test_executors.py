@@ -19,7 +19,7 @@ from ec2_env import cli
 from ec2_env.bench import executors
 from ec2_env.bench.executors import DaskExecutor, RayExecutor, called, opened
 from ec2_env.bench.grid import BenchConfig
-from ec2_env.bench.records import play_whole_job
+from ec2_env.bench.records import play_jobs
 from ec2_env.bench.runner import Outcome, RunBroken
 from ec2_env.errors import ConfigurationError, MissingExtra
 
@@ -202,6 +202,29 @@ def test_call_that_was_handed_over_is_not_taken_back(ray: FakeRay) -> None:
         assert [future.result() for future in futures] == [1, 2, 4, 8, 16, 32]
 
 
+@pytest.mark.parametrize(("most", "expected"), [(None, 12), (240, 24), (20, 20)])
+def test_calls_are_large_on_clusters_and_small_for_small_runs(
+    most: int | None, expected: int, play: Runner, config: BenchConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is handed over at once: 12 episodes, or a share of the run for each worker, up to what suits the executor."""
+    sizes: list[int] = []
+
+    class Watched(ThreadPoolExecutor):
+        if most is not None:
+            episodes = most
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            sizes.append(sum(len(job.keys) for job in args[0]))
+            return super().submit(fn, *args, **kwargs)
+
+    changed = dataclasses.replace(config, strategies=("cloud_only", "edge_only", "step_routing"))
+    monkeypatch.setattr("ec2_env.bench.runner.CALLS", 3)
+    with Watched(1) as pool:
+        play(changed=changed, executor=pool)
+    assert sum(sizes) == 72 == len(changed.grid())
+    assert max(sizes) <= expected and sum(sizes) / len(sizes) > expected / 2
+
+
 def test_worker_with_other_code_is_refused(monkeypatch: pytest.MonkeyPatch, ray: FakeRay) -> None:
     assert called(executors.code_digest(), pow, (2, 5), {}) == 32
     with pytest.raises(ConfigurationError, match="same version on every machine"):
@@ -307,8 +330,8 @@ def test_jobs_of_threads_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ec2_env.bench.records.play_job", watched)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(play_whole_job, range(20)))  # type: ignore[arg-type]
-    assert most == [1] and len(found) == 20
+        found = list(pool.map(play_jobs, [[1, 2]] * 20))  # type: ignore[list-item]
+    assert most == [1] and [len(one) for one in found] == [100] * 20
 
 
 @pytest.mark.parametrize(("name", "module"), [("ray", "ray"), ("dask", "distributed")])
