@@ -43,7 +43,7 @@ PREFERENCE = (
     "execution toward edge-controlled collaboration."
 )
 STRONGLY = 0.2
-"""Privacy depends strongly on the strategy if strategies differ by more than this; in the study, by 0.41 with either edge."""
+"""Privacy depends strongly on the strategy if strategies differ by more than this; in the study, by 0.42 and 0.41."""
 CONVERGING = (
     Hypothesis(
         name="2.1",
