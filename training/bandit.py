@@ -1,8 +1,12 @@
 """Contextual bandit: what each decision would change, tried on copies of states, and two policies fitted to it. Numpy only.
 
-In states of train episodes every decision is taken on copies, which go on with the episode's own simple rule to the end. What
-comes of it (completion, cost, exposure) does not depend on any preference, so one set of samples serves all of them. All
-decisions of a state are tried under the same luck, one that fits what the edge model shows (`ec2_env.training.teacher`).
+In states of train episodes every decision is taken on copies, which are then played to the end. All decisions of a state are
+tried under the same luck, one that fits what the edge model shows (`ec2_env.training.teacher`). What comes of it (completion,
+cost, exposure) is kept apart, so that it can be weighed as any preference says.
+
+What a decision is worth depends on what follows it: advice helps little where more is asked for at the next step anyway. So this
+is done in rounds (approximate policy iteration by rollouts, Lagoudakis and Parr 2003). In the first, episodes and copies follow
+simple rules; in the next ones, the policy fitted so far, under a preference drawn for each episode.
 """
 
 from __future__ import annotations
@@ -14,13 +18,23 @@ from typing import Any
 
 import numpy as np
 
-from ec2_env.bench.landscape_rollouts import CONTINUATIONS, outcome
+from ec2_env.bench.landscape_rollouts import outcome
 from ec2_env.bench.landscape_tree import Leaf, Node, grow
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.draws import uniform
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Decision
-from ec2_env.training.features_policy import COST, PRIVACY, Floats, Questions, TermScores, encoded
+from ec2_env.strategy import Decision, Strategy, load_strategy
+from ec2_env.training.features_policy import (
+    COST,
+    PRIVACY,
+    FeaturePolicy,
+    Floats,
+    Preference,
+    Questions,
+    Scorer,
+    TermScores,
+    encoded,
+)
 from ec2_env.training.preferences import AnyPreference
 from ec2_env.training.states import EXPLORE, advance, episode_keys
 from ec2_env.training.teacher import likely_lucks
@@ -35,12 +49,24 @@ COPIES = 8
 """Preferences under which a state stands in the sample that a tree is grown on."""
 
 
+RULES = ("edge_only", "adaptive_assistance:redacted")
+"""Strategies that the first round follows."""
+ROUNDS = 4
+"""Rounds of trying and fitting."""
+NEWEST = 2
+"""Rounds whose samples are fitted: older ones were followed by an older policy."""
+SCATTER = 0.5
+"""Standard deviation of the logarithm of the preferences in the copies around the one that was followed."""
+Follow = Callable[[EpisodeKey], tuple[Strategy, Preference]]
+"""What an episode and the copies of its states are played with, and under which preference."""
+
+
 @dataclass(frozen=True, slots=True)
 class Samples:
     """States and what decisions brought there.
 
     Attributes:
-        features: Shape (states, features).
+        features: Shape (states, features); the weights among them are those of the preference that was followed.
         changes: Completion, cost and exposure from there on, less those of EDGE under the same luck; shape (states, 6, 3).
     """
 
@@ -48,29 +74,62 @@ class Samples:
     changes: Floats
 
 
-def sampled(
-    settings: Mapping[str, Any], states: int, draws: int, seed: int, say: Callable[[str], None] = lambda text: None
-) -> Samples:
-    """Returns samples of the train split.
+def in_rounds(
+    settings: Mapping[str, Any],
+    states: int,
+    draws: int,
+    seed: int,
+    fit: Callable[[Samples], Scorer],
+    say: Callable[[str], None] = lambda text: None,
+) -> Scorer:
+    """Returns the policy of the last round.
 
     Args:
         settings: Arguments of `DecisionEnv`.
-        states: How many states.
+        states: How many states of the train split, in all rounds together.
         draws: Lucks under which every decision is tried.
-        seed: Fixes episodes, exploration and which states are taken.
-        say: Is told from time to time how far it is.
+        seed: Fixes episodes, exploration, preferences and which states are taken.
+        fit: Fits a policy.
+        say: Is told when a round is over.
     """
-    env = DecisionEnv(**settings)
+    env, rounds = DecisionEnv(**settings), list[Samples]()
+    keys = shuffled_keys(env, seed)
+    follow: Follow = by_rule
+    for number in range(ROUNDS):
+        rounds.append(sampled(env, keys, max(1, states // ROUNDS), draws, follow))
+        newest = rounds[-NEWEST:]
+        scorer = fit(Samples(*(np.concatenate([getattr(one, name) for one in newest]) for name in ("features", "changes"))))
+        follow = partial(by_policy, scorer)
+        say(f"  round {number + 1} of {ROUNDS}")
+    return scorer
+
+
+def by_rule(key: EpisodeKey) -> tuple[Strategy, Preference]:
+    """Returns one of the simple rules."""
+    drawn = uniform("bandit rule", key.task, key.language, key.seed)
+    return load_strategy(RULES[int(drawn * len(RULES))]), drawn_preference(key)
+
+
+def by_policy(scorer: Scorer, key: EpisodeKey) -> tuple[Strategy, Preference]:
+    """Returns a policy under a preference of the episode's own."""
+    wanted = drawn_preference(key)
+    return FeaturePolicy(scorer=scorer, preference=wanted), wanted
+
+
+def drawn_preference(key: EpisodeKey) -> Preference:
+    """Returns the preference of an episode."""
+    return AnyPreference().draw(np.random.default_rng(int(uniform("preference", key.task, key.language, key.seed) * 2**53)))
+
+
+def sampled(env: DecisionEnv, keys: Iterator[EpisodeKey], states: int, draws: int, follow: Follow) -> Samples:
+    """Returns samples of so many states; takes as many keys as it needs."""
     features: list[tuple[float, ...]] = []
     changes: list[Floats] = []
-    for key in shuffled_keys(env, seed):
-        for seen, found in valued_states(env, key, draws):
+    while len(features) < states:
+        key = next(keys)
+        for seen, found in valued_states(env, key, draws, *follow(key)):
             features.append(seen)
             changes.append(found)
-            if len(features) % 100 == 0:
-                say(f"  {len(features)} states")
-        if len(features) >= states:
-            break
     return Samples(np.array(features[:states]), np.array(changes[:states]))
 
 
@@ -81,19 +140,22 @@ def shuffled_keys(env: DecisionEnv, seed: int) -> Iterator[EpisodeKey]:
         yield from sorted(keys, key=lambda key: uniform("bandit", key.task, key.language, key.seed))
 
 
-def valued_states(env: DecisionEnv, key: EpisodeKey, draws: int) -> Iterator[tuple[tuple[float, ...], Floats]]:
-    """Plays an episode with one of the simple rules and some random decisions; yields some of its states and their changes."""
+def valued_states(
+    env: DecisionEnv, key: EpisodeKey, draws: int, strategy: Strategy, wanted: Preference
+) -> Iterator[tuple[tuple[float, ...], Floats]]:
+    """Plays an episode with a strategy and some random decisions; yields some of its states and the changes there."""
     drawn = partial(uniform, "bandit states", key.task, key.language, key.seed)
-    rule = CONTINUATIONS[int(drawn("rule") * len(CONTINUATIONS))]
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
     while env.session is not None and not env.session.ended:
         step = env.session.step
         if drawn(step, "valued") < VALUED:
             lucks = likely_lucks(env, draws, CANDIDATES)
-            found = np.array([[outcome(env, decision, rule, luck) for luck in lucks] for decision in Decision]).mean(axis=1)
-            yield env.view().features(), found - found[0]
-        by_rule = rule.decide(env.view())
-        advance(env, Decision(int(drawn(step, "which") * len(Decision))) if drawn(step, "explore") < EXPLORE else by_rule)
+            found = np.array([[outcome(env, decision, strategy, luck) for luck in lucks] for decision in Decision]).mean(axis=1)
+            seen = list(env.view().features())
+            seen[COST], seen[PRIVACY] = wanted
+            yield tuple(seen), found - found[0]
+        explores = drawn(step, "explore") < EXPLORE
+        advance(env, Decision(int(drawn(step, "which") * len(Decision))) if explores else strategy.decide(env.view()))
 
 
 def fit_terms(samples: Samples) -> TermScores:
@@ -126,7 +188,7 @@ def _left_out(basis: Floats, wanted: Floats, ridge: float) -> tuple[float, Float
 
 
 def fit_tree(samples: Samples, seed: int, depth: int = 5, leaf: float = 0.03) -> Questions:
-    """Returns a tree that may also ask for the preference: every state stands in its sample under several.
+    """Returns a tree that may also ask for the preference: every state stands in its sample under several like its own.
 
     Args:
         samples: What to fit.
@@ -134,11 +196,9 @@ def fit_tree(samples: Samples, seed: int, depth: int = 5, leaf: float = 0.03) ->
         depth: Most questions from the root to a leaf.
         leaf: Fewest rows in a leaf, as a share of all.
     """
-    generator = np.random.default_rng(seed)
-    told = np.array([AnyPreference().draw(generator) for _ in range(COPIES * len(samples.features))])
-    features = np.repeat(samples.features, COPIES, axis=0)
+    features, changes = (np.repeat(part, COPIES, axis=0) for part in (samples.features, samples.changes))
+    told = features[:, [COST, PRIVACY]] * np.exp(SCATTER * np.random.default_rng(seed).standard_normal((len(features), 2)))
     features[:, [COST, PRIVACY]] = told
-    changes = np.repeat(samples.changes, COPIES, axis=0)
     values = changes[:, :, 0] - changes[:, :, 1] * told[:, :1] - changes[:, :, 2] * told[:, 1:]
     values -= values.mean(axis=1, keepdims=True)
     return tabled(grow(features, values, depth, max(1, round(leaf * len(features)))))

@@ -132,10 +132,15 @@ def front(mine: Sequence[Score], fixed: Sequence[Score], seed: int = 0) -> Front
     gains = []
     for _ in range(BOOTSTRAPS):
         drawn = generator.integers(episodes, size=episodes)
-        gains.append(volume(ours[:, drawn].mean(axis=1)) / volume(theirs[:, drawn].mean(axis=1)) - 1)
+        gains.append(_gain(volume(ours[:, drawn].mean(axis=1)), volume(theirs[:, drawn].mean(axis=1))))
     one, other = volume(ours.mean(axis=1)), volume(theirs.mean(axis=1))
     low, high = np.quantile(gains, (0.025, 0.975))
-    return Front(one, other, one / other - 1, float(low), float(high))
+    return Front(one, other, _gain(one, other), float(low), float(high))
+
+
+def _gain(one: float, other: float) -> float:
+    """Returns by what share a volume is larger; 0 where the other is nothing."""
+    return one / other - 1 if other > 0 else 0.0
 
 
 def row(name: str, score: Score, mine: Score | None = None) -> str:

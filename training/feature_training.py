@@ -23,7 +23,7 @@ from ec2_env.bench.suites import Suite, suite_digest
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.reward import Terms
-from ec2_env.training.bandit import fit_terms, fit_tree, sampled
+from ec2_env.training.bandit import fit_terms, fit_tree, in_rounds
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import (
     budgeted,
@@ -149,8 +149,8 @@ def learned(plan: FeaturePlan, seed: int, say: Callable[[str], None] = lambda te
         climbing = ascent if plan.method == "ppo" else None
         scorer = _by_reinforcement(plan, seed, say, climbing)
     else:
-        samples = sampled(plan.settings, plan.states, plan.draws, seed, say)
-        scorer = fit_terms(samples) if plan.method == "bandit" else fit_tree(samples, seed)
+        fit = fit_terms if plan.method == "bandit" else partial(fit_tree, seed=seed)
+        scorer = in_rounds(plan.settings, plan.states, plan.draws, seed, fit, say)
     if plan.budget is None or ascent is None:
         return scorer, None
     say("seeking the multipliers under which the budget is kept on train episodes")

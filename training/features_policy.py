@@ -30,6 +30,8 @@ LARGEST = 64 * 2**20
 COST, PRIVACY = NAMES.index("cost_weight"), NAMES.index("privacy_weight")
 HINGES = (0.9, 1.3, 1.7, 2.1)
 """Entropies in nats at which the score of a decision may bend."""
+SIZE = 0.1
+"""A weight that counts half in `encoded`."""
 CROSSED = ("step", "planned", "advised", "cloud_acts", "private_values_not_sent", "written", "steps_since_cloud", "wants_help")
 """Features whose effect may depend on the entropy."""
 Floats = NDArray[np.float64]
@@ -167,10 +169,14 @@ class FeaturePolicy:
 
 
 def encoded(features: Floats) -> Floats:
-    """Returns what linear scores are made of, shape (rows, encoded): 1, the features, bends in the entropy, products with it."""
+    """Returns what linear scores are made of, shape (rows, encoded): 1, the features, bends in the entropy, products with it.
+
+    Weights count by their size, up to about 1: what a decision changes depends on them only through what is done afterwards.
+    """
     entropy = features[:, NAMES.index("entropy")] * 3
     bends = np.maximum(entropy[:, None] - np.array(HINGES), 0.0)
-    own = np.delete(features, (COST, PRIVACY), axis=1)
+    own = features.copy()
+    own[:, [COST, PRIVACY]] /= own[:, [COST, PRIVACY]] + SIZE
     crossed = features[:, [NAMES.index(name) for name in CROSSED]] * entropy[:, None]
     return np.concatenate([np.ones((len(features), 1)), own, bends, crossed], axis=1)
 

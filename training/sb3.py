@@ -1,8 +1,11 @@
 """PPO and DQN of Stable-Baselines3 on features; what they learn leaves as plain arrays.
 
 Everything runs in one process with one thread, so a seed fixes the result. An episode is about twenty steps and its return is
-not discounted. The first policy mostly leaves the work to the edge: a policy that starts with all six decisions alike spends its
-first minutes unlearning what costs most.
+not discounted.
+
+PPO does not start from nothing. A return is mostly luck, and a policy that starts with all six decisions alike learns little in
+minutes but that the cloud costs: with one preference or many, it ended at edge_only. So it first learns to decide as a simple
+strategy does, with some chance left to all other decisions, and improves on that.
 """
 
 from __future__ import annotations
@@ -12,17 +15,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ec2_env.registry import require
-from ec2_env.strategy import Decision
-from ec2_env.training.features_policy import Network
+from ec2_env.strategy import decision_of, load_strategy
+from ec2_env.training.features_policy import Floats, Network
 from ec2_env.training.preferences import FeatureEnv, Preferences
 
 ENVS = 16
 """Episodes that run side by side."""
 HIDDEN = (64, 64)
-EDGE_BIAS = 2.0
-"""Logit by which the first PPO policy prefers EDGE."""
+START = "adaptive_assistance:redacted"
+"""Strategy that PPO starts from."""
+CLONED = 60
+"""Train episodes from whose states it learns to decide like that."""
+LEFT = 0.25
+"""Chance left to the other decisions together."""
+PASSES = 200
+"""Passes over these states."""
 PPO: Mapping[str, Any] = {
     "n_steps": 128,
     "batch_size": 512,
@@ -45,7 +55,7 @@ DQN: Mapping[str, Any] = {
     "exploration_initial_eps": 0.5,
     "exploration_final_eps": 0.05,
 }
-RATE = 1e-3
+RATE = 5e-4
 """Learning rate of PPO at the start; it falls to 0."""
 
 
@@ -74,8 +84,7 @@ def train_ppo(
     sb3 = require("stable_baselines3", extra="rl")
     settled = {**PPO, "learning_rate": lambda left: RATE * left}
     model = sb3.PPO("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
-    with torch.no_grad():
-        model.policy.action_net.bias[int(Decision.EDGE)] += EDGE_BIAS
+    _clone(torch, model.policy, *decided_states(settings, preferences, seed))
     model.learn(steps, callback=_telling(steps, say, rollout_ended))
     return _network([*model.policy.mlp_extractor.policy_net, model.policy.action_net], "tanh")
 
@@ -93,6 +102,35 @@ def train_dqn(
     model = sb3.DQN("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **DQN)
     model.learn(steps, callback=_telling(steps, say, lambda: None), log_interval=10**9)
     return _network(model.q_net.q_net, "relu")
+
+
+def decided_states(settings: Mapping[str, Any], preferences: Preferences, seed: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Returns features of states, under preferences, and what `START` decides there; a quarter of the moves are random."""
+    env, rule = FeatureEnv(settings, preferences), load_strategy(START)
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    features, decisions = list[Any](), list[int]()
+    for _ in range(CLONED):
+        seen, _ = env.reset()
+        over = False
+        while not over:
+            features.append(seen)
+            decisions.append(int(decision_of(rule.decide(env.inner.view()))))
+            explores = env.np_random.random() < LEFT
+            seen, _, over, _, _ = env.step(env.action_space.sample() if explores else decisions[-1])
+    return np.array(features, np.float64), np.array(decisions)
+
+
+def _clone(torch: Any, policy: Any, features: Floats, decisions: NDArray[np.int64]) -> None:
+    """Trains the actor to decide as a strategy did, with `LEFT` for everything else."""
+    seen, wanted = torch.tensor(features, dtype=torch.float32), torch.tensor(decisions)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=3e-3)
+    for _ in range(PASSES):
+        logits = policy.get_distribution(seen).distribution.logits
+        loss = torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=LEFT)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 
 def _quiet_torch() -> Any:
