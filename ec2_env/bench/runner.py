@@ -264,7 +264,7 @@ class _Player:
         self.stop.trouble = self.stop.trouble or log.trouble
         if not self.careful:
             most = getattr(self.executor, "episodes", EPISODES)
-            self.together = max(EPISODES, min(most, (len(grid) - there) // (CALLS * self.workers)))
+            self.together = min(most, (len(grid) - there) // (CALLS * self.workers))
         earlier = self.stop.spent
         self.stop.spent = earlier + totals.spent
         with closing(log):

@@ -206,7 +206,7 @@ def test_call_that_was_handed_over_is_not_taken_back(ray: FakeRay) -> None:
 def test_calls_are_large_on_clusters_and_small_for_small_runs(
     most: int | None, expected: int, play: Runner, config: BenchConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is handed over at once: 12 episodes, or a share of the run for each worker, up to what suits the executor."""
+    """A call plays a share of the run, up to what suits the executor."""
     sizes: list[int] = []
 
     class Watched(ThreadPoolExecutor):
