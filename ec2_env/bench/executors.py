@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import pickle
 import re
 import signal
 import socket
@@ -52,10 +53,10 @@ class ClusterExecutor(Executor):
         """
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
-        self._send((code_digest(), fn, args, kwargs), future)
+        self._send((code_digest(), pickle.dumps((fn, args, kwargs))), future)
         return future
 
-    def _send(self, call: tuple[Any, ...], future: Future[Any]) -> None:
+    def _send(self, call: tuple[str, bytes], future: Future[Any]) -> None:
         raise NotImplementedError
 
 
@@ -83,7 +84,7 @@ class RayExecutor(ClusterExecutor):
         self._task = self._ray.remote(num_cpus=1, max_retries=3 if again else 0)(called)
         self.slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
-    def _send(self, call: tuple[Any, ...], future: Future[Any]) -> None:
+    def _send(self, call: tuple[str, bytes], future: Future[Any]) -> None:
         self._task.remote(*call).future().add_done_callback(partial(_hand_on, future))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -120,7 +121,7 @@ class DaskExecutor(ClusterExecutor):
         self._held: set[Any] = set()
         """Futures of Dask: it forgets a call that nobody holds the future of."""
 
-    def _send(self, call: tuple[Any, ...], future: Future[Any]) -> None:
+    def _send(self, call: tuple[str, bytes], future: Future[Any]) -> None:
         held = self._client.submit(called, *call, pure=False)
         self._held.add(held)
         held.add_done_callback(partial(self._done, future))
@@ -136,8 +137,10 @@ class DaskExecutor(ClusterExecutor):
             self._cluster.close()
 
 
-def called(digest: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def called(digest: str, call: bytes) -> bytes:
     """Makes a call in a worker of a cluster.
+
+    The call and what it returns are pickled here, in one piece: Ray and Dask take longer over many small objects.
 
     Raises:
         ConfigurationError: if the code here is not that of the process that the call comes from.
@@ -146,13 +149,14 @@ def called(digest: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: d
         raise ConfigurationError(
             "a worker of the cluster has other code of ec2-env than this process; install the same version on every machine"
         )
-    return fn(*args, **kwargs)
+    fn, args, kwargs = pickle.loads(call)
+    return pickle.dumps(fn(*args, **kwargs))
 
 
 def _hand_on(future: Future[Any], source: Any) -> None:
-    """Gives a future the outcome of another; a worker that was lost is a BrokenExecutor."""
+    """Gives a future the outcome of another, unpickled; a worker that was lost is a BrokenExecutor."""
     try:
-        result = source.result()
+        result = pickle.loads(source.result())
     except BaseException as error:
         cause = getattr(error, "cause", None)
         known = cause if isinstance(cause, Exception) else error

@@ -226,9 +226,10 @@ def test_calls_are_large_on_clusters_and_small_for_small_runs(
 
 
 def test_worker_with_other_code_is_refused(monkeypatch: pytest.MonkeyPatch, ray: FakeRay) -> None:
-    assert called(executors.code_digest(), pow, (2, 5), {}) == 32
+    call = pickle.dumps((pow, (2, 5), {}))
+    assert pickle.loads(called(executors.code_digest(), call)) == 32
     with pytest.raises(ConfigurationError, match="same version on every machine"):
-        called("0" * 64, pow, (2, 5), {})
+        called("0" * 64, call)
     with opened("ray", 1) as executor, monkeypatch.context() as patch:
         assert executor is not None
         answers = iter(["here", "there"])
@@ -256,7 +257,7 @@ class Losing(Executor):
         if self.jobs == 2:
             source.set_exception(WorkerCrashedError("the node died"))
         else:
-            source.set_result(fn(*args, **kwargs))
+            source.set_result(pickle.dumps(fn(*args, **kwargs)))
         future: Future[Any] = Future()
         executors._hand_on(future, source)
         return future
