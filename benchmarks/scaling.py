@@ -13,9 +13,11 @@ import argparse
 import dataclasses
 import operator
 import os
+import resource
 import statistics
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import closing
@@ -25,13 +27,13 @@ import msgspec
 
 from ec2_env.bench.executors import EPISODES, EXECUTORS, opened, started_pool
 from ec2_env.bench.grid import BenchConfig
+from ec2_env.bench.parquet import export
 from ec2_env.bench.progress import Quiet
 from ec2_env.bench.records import EpisodeRecord, Job, Played, play_jobs
 from ec2_env.bench.runner import run
 from ec2_env.bench.statistics import Totals
-from ec2_env.bench.store import RecordLog
+from ec2_env.bench.store import RecordLog, write_json
 from ec2_env.bench.suites import load_suite
-
 
 ECHO = operator.itemgetter(1)
 """Returns the answer that it is given beside some jobs: a call that costs only the way there and back."""
@@ -108,6 +110,7 @@ def main() -> None:
     parser.add_argument("--executor", action="append", choices=EXECUTORS, help="repeatable (default: processes)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--episodes", type=int, default=144, help="about so many are played (default: %(default)s)")
+    parser.add_argument("--records", type=int, default=0, help="also read and export so many records; needs the extra parquet")
     parser.add_argument("--runs", action="store_true", help="also time whole runs with 1 worker and with --workers")
     chosen = parser.parse_args()
     config = config_of(chosen.episodes)
@@ -130,6 +133,8 @@ def main() -> None:
                 say(name, chosen.workers, together, call_s, episode_s, recording_s)
             if cluster is None:
                 executor.shutdown()
+    if chosen.records:
+        large_files(config, episodes, chosen.records)
     if chosen.runs:
         whole_runs(config, chosen.workers)
 
@@ -148,6 +153,43 @@ def say(name: str, workers: int, together: int, call_s: float, episode_s: float,
     show(f"{title}: share of it, {workers} workers", f"{100 * call_s / (work_s / workers + call_s):.2f} %")
     show(f"{title}: episodes a second handed over and recorded", f"{together / one_s:,.0f}")
     show(f"{title}: workers of this speed that it keeps busy", f"{work_s / one_s:,.0f}")
+
+
+def large_files(config: BenchConfig, episodes: list[Played], number: int) -> None:
+    """Writes a run of so many records, those at hand over and over with other seeds; times reading it again and exporting it."""
+    held = [msgspec.json.decode(one.record, type=EpisodeRecord) for one in episodes]
+    rounds = max(1, number // len(held))
+    seeds = config.suite.seeds * rounds
+    wide = dataclasses.replace(config, suite=msgspec.structs.replace(config.suite, seeds=seeds))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "results.jsonl"
+        with file.open("wb") as stream:
+            for cell in wide.cells():
+                for turn in range(rounds):
+                    for one in held:
+                        moved = msgspec.structs.replace(one, seed=one.seed + turn * config.suite.seeds)
+                        stream.write(msgspec.json.encode(moved, order="sorted") + b"\n" if one.cell == cell else b"")
+        write_json(Path(folder) / "manifest.json", {"settings": {}})
+        totals, log = Totals(wide.grid()), RecordLog(file, None, print)
+        begun = time.process_time()
+        for record in log.read():
+            totals.add(record)
+        rows = totals.done
+        show(f"processor time of reading one of {rows:,} records", f"{1e6 * (time.process_time() - begun) / rows:.0f} us")
+        before, begun = peak_mb(), time.process_time()
+        export(Path(folder), Path(folder) / "parquet")
+        show("processor time of exporting one of them", f"{1e6 * (time.process_time() - begun) / rows:.0f} us")
+        show("memory that the export added at its peak", f"{peak_mb() - before:,.0f} MB")
+    tracemalloc.start()
+    whole = Totals(dataclasses.replace(config, suite=msgspec.structs.replace(config.suite, seeds=10_000_000 // 36)).grid())
+    size = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    show(f"memory of the totals of {len(whole.grid):,} episodes", f"{size / 1e6:,.0f} MB")
+
+
+def peak_mb() -> float:
+    """Returns the largest memory of this process so far, in megabytes, on Linux."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def whole_runs(config: BenchConfig, workers: int) -> None:
