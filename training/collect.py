@@ -134,10 +134,11 @@ def rows_of(plan: Plan, key: EpisodeKey) -> Collected:
     strategies = [strategy_of(spec) for spec in plan.strategies]
     if plan.kind == "sft":
         return list(conversation_rows(env, strategies, key, plan.threshold, left_out)), left_out
+    players: list[Strategy | None] = [*strategies] or [None]
     teacher = Teacher(bases=BASES[:1], draws=plan.draws)
     rows: list[Row] = []
-    for strategy in strategies or [None]:
-        rows += _judged_rows(plan, env, teacher, strategy, key, left_out)
+    for player in players:
+        rows += _judged_rows(plan, env, teacher, player, key, left_out)
     return rows, left_out
 
 

@@ -33,8 +33,8 @@ def judged_states(
         key: Which episode.
     """
     if strategy is None:
-        for state in labels_of_episode(settings, teacher, key):
-            yield state, best(state.values)
+        for one in labels_of_episode(settings, teacher, key):
+            yield one, best(one.values)
         return
     env.begin(key.task, key.language, key.split, key.seed, key.trial)
     while env.session is not None and not env.session.ended:

@@ -148,7 +148,8 @@ def _transcript(found: Trajectory) -> list[Message]:
     for event in found.events:
         match event:
             case EdgeTurn(probe=False, redaction=False) if event.text and (decided is None or decided.step != event.step):
-                session.messages.append({"role": "assistant", "content": written_text(event.text, len(event.text))})
+                if written := written_text(event.text, len(event.text)):
+                    session.messages.append({"role": "assistant", "content": written})
             case Decided():
                 decided = event
             case CloudCall():

@@ -112,7 +112,13 @@ def _suite(arguments: argparse.Namespace) -> tuple[tuple[str, ...], Suite]:
 
     name = next(flag for flag in ("task", "domain", "suite") if getattr(arguments, flag) is not None)
     value = getattr(arguments, name)
-    suite = load_suite(value) if name == "suite" else Suite(about="", **{f"{name}s": (value,)})
+    match name:
+        case "suite":
+            suite = load_suite(value)
+        case "domain":
+            suite = Suite(about="", domains=(value,))
+        case _:
+            suite = Suite(about="", tasks=(value,))
     changed = {setting: getattr(arguments, setting) for setting in ("split", "seeds", "trials")}
     chosen: tuple[str, ...] = (f"--{name}", value)
     if arguments.language is not None:
