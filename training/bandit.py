@@ -51,10 +51,13 @@ COPIES = 8
 
 RULES = ("edge_only", "adaptive_assistance:redacted")
 """Strategies that the first round follows."""
-ROUNDS = 4
+ROUNDS = 3
 """Rounds of trying and fitting."""
 NEWEST = 2
 """Rounds whose samples are fitted: older ones were followed by an older policy."""
+DOUBT = 4.0
+"""Standard errors of the mean by which the cloud's help is thought to be less than it seemed: the best of five noisy means is
+mostly luck, and each step at which it is wrongly asked for costs."""
 SCATTER = 0.5
 """Standard deviation of the logarithm of the preferences in the copies around the one that was followed."""
 Follow = Callable[[EpisodeKey], tuple[Strategy, Preference]]
@@ -158,11 +161,19 @@ def valued_states(
         advance(env, Decision(int(drawn(step, "which") * len(Decision))) if explores else strategy.decide(env.view()))
 
 
+def doubted(samples: Samples) -> Samples:
+    """Returns samples in which every decision but EDGE completes `DOUBT` standard errors less than it was seen to."""
+    changes = samples.changes.copy()
+    changes[:, 1:, 0] -= DOUBT * changes[:, 1:, 0].std(axis=0) / len(changes) ** 0.5
+    return Samples(samples.features, changes)
+
+
 def fit_terms(samples: Samples) -> TermScores:
     """Returns ridge regressions of the changes, the strength of shrinking chosen for each term by leaving one state out.
 
     Shrinking is towards the mean change of a decision. Completion is mostly luck and shrinks much, cost hardly.
     """
+    samples = doubted(samples)
     rows = encoded(samples.features)
     scale = np.maximum(rows.std(axis=0), 0.05)
     center = rows.mean(axis=0)
@@ -196,6 +207,7 @@ def fit_tree(samples: Samples, seed: int, depth: int = 5, leaf: float = 0.03) ->
         depth: Most questions from the root to a leaf.
         leaf: Fewest rows in a leaf, as a share of all.
     """
+    samples = doubted(samples)
     features, changes = (np.repeat(part, COPIES, axis=0) for part in (samples.features, samples.changes))
     told = features[:, [COST, PRIVACY]] * np.exp(SCATTER * np.random.default_rng(seed).standard_normal((len(features), 2)))
     features[:, [COST, PRIVACY]] = told

@@ -46,7 +46,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 MINUTES = 2.0
 """What a plan is sized for, on one idle CPU core."""
 STEPS_A_MINUTE = 40_000
-STATES_A_MINUTE = 700
+STATES_A_MINUTE = 1_000
 PART = 64
 """Episodes of a step in the search for multipliers."""
 HELD_OUT = 700_000
@@ -71,7 +71,7 @@ class FeaturePlan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     steps: int = round(MINUTES * STEPS_A_MINUTE)
     states: int = round(MINUTES * STATES_A_MINUTE)
-    draws: int = 2
+    draws: int = 1
     test_seeds: int = 2
     budget: Budget | None = None
 

@@ -3,14 +3,14 @@
 Everything runs in one process with one thread, so a seed fixes the result. An episode is about twenty steps and its return is
 not discounted.
 
-PPO does not start from nothing. A return is mostly luck, and a policy that starts with all six decisions alike learns little in
-minutes but that the cloud costs: with one preference or many, it ended at edge_only. So it first learns to decide as a simple
-strategy does, with some chance left to all other decisions, and improves on that.
+PPO does not start from nothing. A return is mostly luck, and a policy that starts without a rule learns little in minutes but
+that the cloud costs: it ended at edge_only. So it first learns to decide as the fixed strategies do, under each preference as
+the one that returns most on some train episodes, with some chance left to all other decisions, and improves on that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,18 +18,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ec2_env.registry import require
-from ec2_env.strategy import decision_of, load_strategy
+from ec2_env.rollout import play
+from ec2_env.strategy import Strategy, decision_of, load_strategy
+from ec2_env.training.bandit import shuffled_keys
+from ec2_env.training.evaluation import episode_terms
 from ec2_env.training.features_policy import Floats, Network
 from ec2_env.training.preferences import FeatureEnv, Preferences
+from ec2_env.training.states import EXPLORE
 
 ENVS = 16
 """Episodes that run side by side."""
 HIDDEN = (64, 64)
-START = "adaptive_assistance:redacted"
-"""Strategy that PPO starts from."""
-CLONED = 60
-"""Train episodes from whose states it learns to decide like that."""
-LEFT = 0.25
+STARTS = (
+    "edge_only",
+    "sketch_guided",
+    "adaptive_assistance:redacted",
+    "adaptive_assistance",
+    "step_routing:redacted",
+    "cloud_only",
+)
+"""Strategies that PPO may start from."""
+MEASURED = 48
+"""Train episodes on which they are compared."""
+CLONED = 150
+"""Train episodes from whose states the first policy is learned."""
+LEFT = 0.4
 """Chance left to the other decisions together."""
 PASSES = 200
 """Passes over these states."""
@@ -105,20 +118,39 @@ def train_dqn(
 
 
 def decided_states(settings: Mapping[str, Any], preferences: Preferences, seed: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Returns features of states, under preferences, and what `START` decides there; a quarter of the moves are random."""
-    env, rule = FeatureEnv(settings, preferences), load_strategy(START)
+    """Returns features of states, under preferences, and what the best start decides there; some of the moves are random."""
+    env, rules = FeatureEnv(settings, preferences), [load_strategy(spec) for spec in STARTS]
     env.reset(seed=seed)
+    found = measured(env, rules)
     env.action_space.seed(seed)
     features, decisions = list[Any](), list[int]()
     for _ in range(CLONED):
         seen, _ = env.reset()
-        over = False
+        over, weights = False, env.inner.weights
+        returns = [weights.task * task - weights.cost * cost - weights.privacy * exposure for task, cost, exposure in found]
+        rule = rules[int(np.argmax(returns))]
         while not over:
             features.append(seen)
             decisions.append(int(decision_of(rule.decide(env.inner.view()))))
-            explores = env.np_random.random() < LEFT
+            explores = env.np_random.random() < EXPLORE
             seen, _, over, _, _ = env.step(env.action_space.sample() if explores else decisions[-1])
     return np.array(features, np.float64), np.array(decisions)
+
+
+def measured(env: FeatureEnv, rules: Sequence[Strategy]) -> list[tuple[float, float, float]]:
+    """Returns the mean completion, cost and exposure of strategies on the same train episodes."""
+    inner = env.inner
+    keys = [key for key, _ in zip(shuffled_keys(inner, int(env.np_random.integers(500))), range(MEASURED), strict=False)]
+    found = []
+    for rule in rules:
+        totals = []
+        for key in keys:
+            play(inner, rule, key)
+            total = episode_terms(inner)
+            totals.append((total.task, total.cost, total.exposure))
+        task, cost, exposure = np.mean(totals, axis=0).tolist()
+        found.append((task, cost, exposure))
+    return found
 
 
 def _clone(torch: Any, policy: Any, features: Floats, decisions: NDArray[np.int64]) -> None:

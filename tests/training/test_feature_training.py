@@ -90,6 +90,8 @@ def test_rounds_give_the_same_policy_again() -> None:
 def test_reinforcement_learners_leave_a_network_and_the_seed_fixes_it(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("stable_baselines3", reason="the extra 'rl' is not installed", exc_type=ImportError)
     monkeypatch.setattr(sb3, "ENVS", 2)
+    monkeypatch.setattr(sb3, "MEASURED", 2)
+    monkeypatch.setattr(sb3, "CLONED", 2)
     monkeypatch.setattr(sb3, "PPO", {**sb3.PPO, "n_steps": 16, "batch_size": 32})
     monkeypatch.setattr(sb3, "DQN", {**sb3.DQN, "learning_starts": 8})
     plan = FeaturePlan(method="ppo" if method == "ppo" else "dqn", settings=SMALL, steps=32)
