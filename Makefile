@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := llm,local,train,tokens,dev
+EXTRAS := llm,local,train,rl,plots,tokens,dev
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 PYTEST_FLAGS ?=
