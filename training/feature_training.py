@@ -22,8 +22,9 @@ from ec2_env.bench.records import start_worker
 from ec2_env.bench.suites import Suite, suite_digest
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
+from ec2_env.registration import camel
 from ec2_env.reward import Terms
-from ec2_env.training.bandit import fit_terms, fit_tree, in_rounds
+from ec2_env.training.bandit import Samples, fit_terms, fit_tree, in_rounds
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import (
     budgeted,
@@ -149,7 +150,7 @@ def learned(plan: FeaturePlan, seed: int, say: Callable[[str], None] = lambda te
         climbing = ascent if plan.method == "ppo" else None
         scorer = _by_reinforcement(plan, seed, say, climbing)
     else:
-        fit = fit_terms if plan.method == "bandit" else partial(fit_tree, seed=seed)
+        fit: Callable[[Samples], Scorer] = fit_terms if plan.method == "bandit" else partial(fit_tree, seed=seed)
         scorer = in_rounds(plan.settings, plan.states, plan.draws, seed, fit, say)
     if plan.budget is None or ascent is None:
         return scorer, None
@@ -185,9 +186,10 @@ def test_keys(plan: FeaturePlan) -> list[Any]:
 def card(plan: FeaturePlan, seed: int, results: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what a policy's card says of how it was made and how it does."""
     suite = Suite(about="test episodes", tasks=DecisionEnv(**plan.settings).names, primary=True, seeds=plan.test_seeds, trials=1)
+    domain = plan.settings.get("domain")
     return {
         "ec2_env": ec2_env.__version__,
-        "env": "EC2/WorkspaceDecision-v0",
+        "env": f"EC2/{camel(domain) if domain else 'Workspace'}Decision-v0",
         "method": plan.method,
         "seed": seed,
         "plan": asdict(plan),

@@ -47,7 +47,10 @@ class Preference(NamedTuple):
 class Scorer(Protocol):
     """What decides inside a policy."""
 
-    kind: str
+    @property
+    def kind(self) -> str:
+        """Which kind it is, as the card says it."""
+        ...
 
     def scores(self, features: Sequence[float]) -> Floats:
         """Returns a score for each decision, shape (6,); the highest is taken."""
@@ -253,8 +256,8 @@ def _scorer(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Scorer:
 
 
 def _tree(arrays: Mapping[str, NDArray[Any]]) -> Questions:
-    columns = [arrays[name] for name in TREE]
-    tree = Questions(*columns)
+    columns = feature, threshold, below, above, decision = [arrays[name] for name in TREE]
+    tree = Questions(feature, threshold, below, above, decision)
     rows = np.arange(len(tree.feature))
     inner = tree.feature >= 0
     fits = len(rows) > 0 and all(column.shape == rows.shape for column in columns)

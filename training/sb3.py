@@ -183,9 +183,9 @@ def _envs(settings: Mapping[str, Any], preferences: Preferences) -> Any:
 
 def _telling(steps: int, say: Callable[[str], None], rollout_ended: Callable[[], None]) -> Any:
     """Returns a callback that says ten times how far it is."""
-    callbacks = require("stable_baselines3.common.callbacks", extra="rl")
+    callback: Any = require("stable_baselines3.common.callbacks", extra="rl").BaseCallback
 
-    class Telling(callbacks.BaseCallback):  # type: ignore[misc]  # an optional dependency has no types here
+    class Telling(callback):  # type: ignore[misc]  # loaded only now, so that its type is not known
         """Says how many steps are done."""
 
         told = 0
