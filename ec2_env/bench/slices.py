@@ -65,9 +65,11 @@ def slices_of(grid: Grid) -> tuple[Slice, ...]:
 
 
 def _labels(name: str, language: str) -> Iterator[tuple[str, str]]:
+    yield "language", language
+    if name not in tasks.names():  # a task of an imported run: nothing is known of it
+        return
     task = tasks.get(name)
     yield "category", task.category
-    yield "language", language
     yield from (("app", app) for app in task.apps)
     yield from (("pattern", pattern) for pattern in dict.fromkeys(task.patterns))
 
@@ -75,11 +77,13 @@ def _labels(name: str, language: str) -> Iterator[tuple[str, str]]:
 def _lengths(grid: Grid) -> Iterator[Slice]:
     """Cuts the pairs into three by the mean number of calls of their own solutions; equal lengths stay together."""
     split = cast(Split, grid.split)
+    known = set(tasks.names())
     lengths: dict[Pair, float] = {
         (name, language): np.mean(
             [len(play(build_episode(name, seed, language, split)).actions) for seed in range(min(grid.seeds, LENGTH_SEEDS))]
         ).item()
         for name, language in grid.pairs
+        if name in known
     }
     yield from thirds(lengths)
 

@@ -213,3 +213,9 @@ def test_command_says_what_it_misses(run: RunData, capsys: pytest.CaptureFixture
     assert f"Did you mean '{EDGE}'" in capsys.readouterr().err
     assert main(["analyze", str(run.path / "nowhere")]) != 0
     assert "not a run folder" in capsys.readouterr().err
+
+
+def test_tasks_that_are_not_ours_have_a_language_and_nothing_else() -> None:
+    from ec2_env.bench.slices import _labels
+
+    assert list(_labels("task_017_foreign", "en")) == [("language", "en")]

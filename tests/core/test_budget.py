@@ -56,7 +56,11 @@ def test_a_budgeted_env_pays_the_completion_alone_under_caps_that_can_be_set(env
     _, reward, _, _, info = env.step(action)
     reference = reference_usd(inner.episode.name, inner.episode.language, inner.cloud.card)
     assert reward == 0.0
-    assert info["limits"] == {"usd": pytest.approx(BUDGET["max_cost"] * reference), "cost": pytest.approx(BUDGET["max_cost"]), "exposure": 0.1}
+    assert info["limits"] == {
+        "usd": pytest.approx(BUDGET["max_cost"] * reference),
+        "cost": pytest.approx(BUDGET["max_cost"]),
+        "exposure": 0.1,
+    }
     assert set(info["costs"]) == set(info["limits"])
     free = gym.make(env_id, max_exposure=None, max_cost=None, reward="vector")
     free.reset(seed=1)
