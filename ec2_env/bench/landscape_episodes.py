@@ -29,10 +29,10 @@ GRID: tuple[RewardWeights, ...] = (
     RewardWeights(privacy=0),
     RewardWeights(cost=0),
     RewardWeights(),
-    RewardWeights(cost=2, privacy=2),
+    RewardWeights(cost=5, privacy=5),
 )
-"""No weight on cost and privacy, the default weight on one of them, on both, and so heavy a weight that doing all of it in the
-cloud costs more than a task is worth."""
+"""No weight on cost and privacy, the default weight on one of them, on both, and so heavy a weight that even a plan, at 3%
+of the price of doing all of it in the cloud, costs more than the completion that it brings."""
 NONE, DEFAULT, HEAVY = 0, 3, 4
 """Places in the grid."""
 PER_EPISODE = 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,9 +45,11 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         best: Fixed strategy of highest mean.
         margin: Its return less that of the next, on the same episodes.
         oracle: Return of the oracle decision: that of the best fixed strategy on all episodes, and the lead.
-        lead: Return of the oracle decision less that of the best fixed strategy, on the same episodes.
+        lead: Return of the oracle decision less that of the best fixed strategy: the tree's lead on all episodes, and what the
+            oracle decision returns more than the tree on those that it played. Both play the same episodes with mostly the same
+            decisions, so this is known better than a difference on few episodes would be.
         lead_share: The lead as a share of the range from random to oracle; None if there is no such range.
-        beyond: The lead less `LEAD` of that range, on the same episodes: what the target asks to be at least 0.
+        beyond: The lead less `LEAD` of that range: what the target asks to be at least 0.
         tree: Mean return of the tree.
         tree_lead: Its return less that of the best fixed strategy, on the same episodes.
         recovered: `tree_lead` as a share of `lead`; None where there is no lead.
@@ -88,12 +91,13 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         reached: By the means.
-        settled: Whether the 95% interval says the same; None where there is no interval.
+        settled: Whether the 95% interval leaves no other verdict. For shares of best decisions: whether each decision is better
+            than the next best also under other lucks.
         text: The figure in words.
     """
 
     reached: bool
-    settled: bool | None
+    settled: bool
     text: str
 
 
@@ -163,13 +167,12 @@ def standing(part: DomainLandscape, number: int) -> Standing:
     best = returns[ranked[0]]
     ahead, places = (part.oracle, part.places) if number == DEFAULT else (part.oracle_grid[:, number], part.grid_places)
     rows = list(places)
-    gains = ahead @ column - best[rows]
-    lead, lowest = mean(gains), float(returns[RANDOM].mean())
+    tree, random = part.trees[number] @ column, returns[RANDOM]
+    over, more = mean(tree - best), mean(ahead @ column - tree[rows])
+    lead = Mean(over.mean + more.mean, math.hypot(over.half, more.half))
     oracle = float(best.mean()) + lead.mean
-    tree = part.trees[number] @ column
-    over = mean(tree - best)
-    span = oracle - lowest
-    spread = mean(gains - LEAD * (ahead @ column - returns[RANDOM][rows]))
+    span = oracle - float(random.mean())
+    above = mean((1 - LEAD) * tree - best + LEAD * random)
     return Standing(
         cost=GRID[number].cost,
         privacy=GRID[number].privacy,
@@ -179,7 +182,7 @@ def standing(part: DomainLandscape, number: int) -> Standing:
         oracle=oracle,
         lead=lead,
         lead_share=lead.mean / span if span > TIE else None,
-        beyond=Mean(lead.mean - LEAD * span, spread.half),
+        beyond=Mean(lead.mean - LEAD * span, math.hypot(above.half, (1 - LEAD) * more.half)),
         tree=mean(tree),
         tree_lead=over,
         recovered=over.mean / lead.mean if lead.mean > TIE else None,
@@ -235,7 +238,9 @@ def verdicts(standings: Sequence[Standing], decisions: dict[str, DecisionFigures
     """Returns what is said to each target."""
     here, free, dear = standings[DEFAULT], standings[NONE], standings[HEAVY]
     rare = {name: one.best for name, one in decisions.items() if one.best < SHARE}
-    recovering = Mean(here.tree_lead.mean - RECOVERED * here.lead.mean, here.tree_lead.half + RECOVERED * here.lead.half)
+    recovering = Mean(
+        here.tree_lead.mean - RECOVERED * here.lead.mean, math.hypot(here.tree_lead.half, RECOVERED * here.lead.half)
+    )
     share = "none" if here.lead_share is None else f"{here.lead_share:.0%}"
     recovered = "no lead" if here.recovered is None else f"{here.recovered:.0%}"
     return {
@@ -246,7 +251,7 @@ def verdicts(standings: Sequence[Standing], decisions: dict[str, DecisionFigures
         ),
         "shares": Verdict(
             reached=not rare,
-            settled=None,
+            settled=all(one.lead is not None and one.lead.mean > one.lead.half for one in decisions.values()),
             text="every decision is the best somewhere"
             if not rare
             else "rarely the best: " + ", ".join(f"{name} {value:.1%}" for name, value in rare.items()),

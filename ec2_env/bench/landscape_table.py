@@ -83,7 +83,7 @@ def domain_row(one: Figures) -> list[str]:
         percent(one.matters),
         one.standings[0].best,
         one.standings[-1].best,
-        " ".join(("yes" if v.reached else "no") + ("" if v.settled is not False else "*") for v in one.verdicts.values()),
+        " ".join(("yes" if v.reached else "no") + ("" if v.settled else "*") for v in one.verdicts.values()),
     ]
 
 
@@ -144,5 +144,6 @@ def verdict_lines(found: Sequence[Figures]) -> list[str]:
         verdict = found[-1].verdicts[target]
         missing = [one.name for one in found[:-1] if not one.verdicts[target].reached]
         where = f"; missed in {', '.join(missing)}" if missing else ""
-        lines.append(f"- {wanted}: {'reached' if verdict.reached else 'NOT reached'} ({verdict.text}){where}")
+        word = ("reached" if verdict.reached else "NOT reached") + ("" if verdict.settled else ", not settled")
+        lines.append(f"- {wanted}: {word} ({verdict.text}){where}")
     return lines
