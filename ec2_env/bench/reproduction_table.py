@@ -40,7 +40,8 @@ def head() -> list[str]:
 
 def cells(row: Row) -> list[str]:
     """Returns a row as text; a star marks a prediction that is further off than it should be."""
-    return [row.strategy, FITTED if row.fitted else PREDICTED, *(text for name in FIGURES for text in _pair(row, name))]
+    name = row.strategy if row.edge is not None else f"{row.strategy} {row.cloud}"
+    return [name, FITTED if row.fitted else PREDICTED, *(text for name in FIGURES for text in _pair(row, name))]
 
 
 def _pair(row: Row, name: str) -> tuple[str, str]:

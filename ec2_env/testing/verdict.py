@@ -23,6 +23,8 @@ MIN_STEPS, MIN_SLIPS = 4, 3
 PRIVATE = ("iban", "card_number", "national_id", "api_key", "password", "phone")
 """Kinds of values that are found by their form, and have to be annotated wherever they stand."""
 _DATED = re.compile(r"\A[^.。]*[.。]\s*")
+WHOLE_NUMBER = 7
+"""Fewer digits than this are the tail of some number ("account ends in 4688"), and no value by themselves."""
 
 
 def check_task(name: str, seeds: Iterable[int] = range(20)) -> list[str]:
@@ -129,6 +131,8 @@ def _not_annotated(episode: Episode, text: str) -> Iterator[str]:
         return
     for found in detect(text):
         value = text[found.start : found.end]
+        if value.isdigit() and len(value) < WHOLE_NUMBER:
+            continue
         if found.kind in PRIVATE and not any(value in unit.value or unit.value in value for unit in episode.units):
             yield f"{value!r} looks like {found.kind} and is not annotated; draw it with world.secret({found.kind!r}, owner=...)"
 

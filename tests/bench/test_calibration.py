@@ -78,7 +78,7 @@ def test_the_command_shows_the_fit_and_writes_nothing_but_what_was_fitted(
     found = Fit(
         name="qwen3.5-9b",
         ability=1.234,
-        steadiness=0.15,
+        steadiness=0.35,
         target=Target(completion=0.4, pass_hat_3=0.1),
         reached=Reached(completion=0.41, pass_hat_3=0.12),
         episodes=7,
@@ -94,7 +94,7 @@ def test_the_command_shows_the_fit_and_writes_nothing_but_what_was_fitted(
     assert cli.main(["calibrate", "--workers", "1", "--write"]) == 0
     after = (tmp_path / "qwen3.5-9b.toml").read_text(encoding="utf-8")
     changed = [new for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new]
-    assert changed == ["ability = 1.234", "steadiness = 0.15"]
+    assert changed == ["ability = 1.234", "steadiness = 0.35"]
 
 
 def test_a_profile_is_fitted_to_a_users_own_run_and_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
