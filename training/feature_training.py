@@ -47,7 +47,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 MINUTES = 2.0
 """What a plan is sized for, on one idle CPU core."""
 STEPS_A_MINUTE = 40_000
-STATES_A_MINUTE = 1_000
+STATES_A_MINUTE = 500
 PART = 64
 """Episodes of a step in the search for multipliers."""
 HELD_OUT = 700_000
