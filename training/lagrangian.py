@@ -116,7 +116,7 @@ def moved(values: Preference, overdrawn: tuple[float, float], rate: float) -> Pr
     )
 
 
-def settle(play: Callable[[Preference, int], Sequence[Terms]], budget: Budget, start: Preference, rounds: int = 16) -> Preference:
+def settle(play: Callable[[Preference, int], Sequence[Terms]], budget: Budget, start: Preference, rounds: int = 24) -> Preference:
     """Returns multipliers under which a policy that follows preferences keeps a budget on train episodes.
 
     Dual ascent with falling steps; the mean of its second half is then checked on fresh episodes, and raised until it passes.
