@@ -191,8 +191,8 @@ class Toolbox:
         problem = oversized(call.arguments)
         if problem:
             return failure(f"{found.name}: {problem}")
-        try:
-            arguments = msgspec.convert(tidy(call.arguments), found.arguments_type)
+        try:  # sorted, as a trajectory keeps them: of two wrong arguments a replay has to name the same one
+            arguments = msgspec.convert(dict(sorted(tidy(call.arguments).items())), found.arguments_type)
         except (msgspec.ValidationError, OverflowError, RecursionError) as error:
             return failure(f"{found.name}: {error}; expected {found.signature}")
         since = len(workspace.journal)

@@ -143,6 +143,16 @@ def test_a_refusal_says_what_would_be_right(call: ToolCall, expected: str) -> No
     assert expected in result.text
 
 
+def test_of_two_wrong_arguments_the_same_one_is_named_whatever_their_order() -> None:
+    workspace = build_episode("forward_invoice", 0).workspace
+    wrong: dict[str, Any] = {"query": 5, "folder": 7}
+    first, second = (
+        EVERY.run(workspace.fork(), ToolCall("search_mail", dict(items))) for items in (wrong.items(), reversed(wrong.items()))
+    )
+    assert not first.ok
+    assert first == second
+
+
 def test_long_results_are_cut_and_say_so() -> None:
     result = success(["x" * 1_000] * 20)
     assert len(result.text) < MAX_RESULT_CHARS + 200
