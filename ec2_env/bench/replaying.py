@@ -18,7 +18,7 @@ import msgspec
 import ec2_env
 from ec2_env.bench.grid import Cell, strategy_of
 from ec2_env.bench.manifest import code_digest
-from ec2_env.bench.records import EpisodeRecord, Job, Played, frozen, play_job
+from ec2_env.bench.records import Broken, EpisodeRecord, Job, Played, frozen, play_job
 from ec2_env.bench.repeating import repeat
 from ec2_env.bench.rescoring import result_of
 from ec2_env.bench.runner import Means, gaps_for, offline_scores
@@ -169,16 +169,25 @@ class PlayAgain:
         self.run = run
 
     def play(self, record: EpisodeRecord) -> Played:
-        """Returns the record and the trajectory that the episode has now. On the train split, no strategy is prepared.
+        """Returns the record and the trajectory that the episode has now.
 
         Raises:
             ConfigurationError: if it cannot be played.
         """
+        played = self.attempt(record)
+        if not isinstance(played, Played):
+            raise ConfigurationError(f"{played.episode}: {played.message.splitlines()[-1]}")
+        return played
+
+    def attempt(self, record: EpisodeRecord) -> Played | Broken:
+        """Returns what the episode is now, or why it cannot be played. On the train split, no strategy is prepared.
+
+        Raises:
+            ConfigurationError: if its strategy cannot be prepared.
+        """
         gaps = frozen(self._gaps(record.cell) if record.split == self.run.settings["split"] else {})
         weights = reward_weights(self.run.settings["weights"])
         (played,) = play_job(Job(record.cell, (record.key,), gaps, self.run.settings["max_steps"], weights, True))
-        if not isinstance(played, Played):
-            raise ConfigurationError(f"{played.episode}: {played.message.splitlines()[-1]}")
         return played
 
     def differences(self, record: EpisodeRecord, stored: Trajectory | None = None) -> tuple[Difference, ...]:

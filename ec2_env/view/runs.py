@@ -12,6 +12,7 @@ import msgspec
 
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.store import read_manifest
+from ec2_env.bench.stored_runs import StoredRun
 from ec2_env.errors import ConfigurationError
 from ec2_env.trace import Trajectory, from_json
 from ec2_env.view.replay import PlayedAgain
@@ -111,7 +112,8 @@ def open_run(path: Path, *, replay: bool = False, tasks: Collection[str] = (), s
             f"{path} kept no trajectories; run ec2-env bench with --trajectories, or, for simulated models, add --replay here to "
             "play its episodes again"
         )
-    source = PlayedAgain(path, settings) if replay else Kept(kept)
+    stored = StoredRun(path=path, settings=settings, results=results, kept=kept if kept.is_file() else None)
+    source = PlayedAgain(stored) if replay else Kept(kept)
     there = len(source) if isinstance(source, Kept) else sys.maxsize
     wanted = {
         number: record
