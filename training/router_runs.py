@@ -13,6 +13,7 @@ from ec2_env.bench.manifest import digest, manifest
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.runner import Watching, check, run
 from ec2_env.bench.store import read_manifest
+from ec2_env.bench.stored_runs import records_in
 from ec2_env.bench.suites import load_suite
 from ec2_env.errors import ConfigurationError
 from ec2_env.training.scored_runs import Run
@@ -109,18 +110,8 @@ def play_runs(
 
 def _records(folder: Path) -> Iterator[EpisodeRecord]:
     for file in (folder / name for name in FILES):
-        if not file.exists():
-            continue
-        with file.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                if not line.endswith(b"\n"):
-                    break
-                try:
-                    record = msgspec.json.decode(line, type=EpisodeRecord)
-                except msgspec.DecodeError as error:
-                    raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
-                if record.result.get("status") != "error":
-                    yield record
+        if file.exists():
+            yield from (record for _, record in records_in(file) if record.result.get("status") != "error")
 
 
 def _run(record: EpisodeRecord, models: dict[str, str]) -> Run:

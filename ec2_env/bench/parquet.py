@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ import msgspec
 from ec2_env.bench.grid import Cell
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.store import PART
+from ec2_env.bench.stored_runs import records_in
 from ec2_env.errors import ConfigurationError
 from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
@@ -101,7 +101,7 @@ def export(run: Path, out: Path) -> Exported:
     rows = 0
     try:
         with _Writer(draft, (run / "manifest.json").read_bytes()) as writer:
-            for number, record in _records(file):
+            for number, record in records_in(file):
                 if _failed(record) and last[_key(record)] != number:
                     continue
                 writer.add(record)
@@ -111,19 +111,6 @@ def export(run: Path, out: Path) -> Exported:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return Exported(rows=rows, files=writer.files, superseded=superseded, cut_off=not _ends_whole(file))
-
-
-def _records(file: Path) -> Iterator[tuple[int, EpisodeRecord]]:
-    """Yields the number of each whole line, from 1, and its record."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                record = msgspec.json.decode(line, type=EpisodeRecord)
-            except msgspec.DecodeError as error:
-                raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
-            yield number, record
 
 
 def _ends_whole(file: Path) -> bool:
@@ -149,7 +136,7 @@ def _failures(file: Path) -> tuple[dict[_Key, int], int]:
     """Returns the line of the last word on each episode that ever failed, 0 if that is a result, and how many lines are none."""
     last: dict[_Key, int] = {}
     superseded = 0
-    for number, record in _records(file):
+    for number, record in records_in(file):
         failed = _failed(record)
         if not failed and not last:
             continue

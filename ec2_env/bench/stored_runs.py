@@ -21,6 +21,7 @@ from ec2_env.trace import Trajectory
 from ec2_env.workspace.world import Language
 
 LineT = TypeVar("LineT", EpisodeRecord, Trajectory)
+AnyT = TypeVar("AnyT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,16 +109,31 @@ def decoded(line: bytes, kind: type[LineT], file: Path, number: int) -> LineT:
         raise ConfigurationError(f"{file}: line {number} is no {kind.__name__} ({error})") from error
 
 
-def records_in(file: Path) -> Iterator[tuple[int, EpisodeRecord]]:
-    """Yields line numbers, from 1, and records of a file; a last line that was cut off is left out.
+def lines_in(file: Path, kind: type[AnyT]) -> Iterator[tuple[int, AnyT]]:
+    """Yields line numbers, from 1, and what the lines of a file hold, up to a line that was cut off or is still being written.
+
+    Args:
+        file: `results.jsonl`, `calibration.jsonl` or `trajectories.jsonl` of a run folder.
+        kind: What a line is, or the part of it that is read.
 
     Raises:
-        ConfigurationError: if a line is no record.
+        ConfigurationError: if a line is damaged.
     """
+    decoder = msgspec.json.Decoder(kind)
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            if line.endswith(b"\n"):
-                yield number, decoded(line, EpisodeRecord, file, number)
+            if not line.endswith(b"\n"):
+                return
+            try:
+                found = decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
+            yield number, found
+
+
+def records_in(file: Path) -> Iterator[tuple[int, EpisodeRecord]]:
+    """Yields line numbers and records of a file; see `lines_in`."""
+    return lines_in(file, EpisodeRecord)
 
 
 @dataclass(frozen=True, kw_only=True)

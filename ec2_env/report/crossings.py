@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from ec2_env.errors import ConfigurationError
+from ec2_env.bench.stored_runs import lines_in
 
 
 class _Exposed(msgspec.Struct):
@@ -93,14 +93,8 @@ def read_crossings(files: Sequence[Path]) -> Crossings | None:
     there = [file for file in files if file.is_file() and file.stat().st_size]
     if not there:
         return None
-    found, decoder = Crossings(), msgspec.json.Decoder(_Slim)
+    found = Crossings()
     for file in there:
-        with file.open("rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.endswith(b"\n"):
-                    break
-                try:
-                    found.add(decoder.decode(line))
-                except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                    raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
+        for _, one in lines_in(file, _Slim):
+            found.add(one)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,8 +11,9 @@ import msgspec
 
 from ec2_env.bench.grid import Cell, Grid
 from ec2_env.bench.records import EpisodeRecord
-from ec2_env.bench.statistics import Summary, Totals
+from ec2_env.bench.statistics import Estimate, Summary, Totals
 from ec2_env.bench.store import read_manifest
+from ec2_env.bench.stored_runs import lines_in
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.report.crossings import Crossings, read_crossings
 from ec2_env.report.tally import Place, Tally
@@ -51,6 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     weights: dict[str, float]
     prices: dict[str, str] | None = None
     max_steps: int | None = None
+    not_measured: tuple[str, ...] = ()
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Returns the (task, language) pairs in the order of the run."""
@@ -117,7 +119,7 @@ def read_run(path: Path) -> Run:
     totals, tally = Totals(grid), Tally(grid)
     parts = [_parts(grid, categories.values()), _parts(grid, languages.values())]
     for number, folder in enumerate(folders):
-        for line, record in enumerate(_records(folder / "results.jsonl", EpisodeRecord), start=1):
+        for line, record in _lines(folder, EpisodeRecord):
             try:
                 totals.add(record)
                 tally.add(record, Place(number, line))
@@ -129,6 +131,9 @@ def read_run(path: Path) -> Run:
                 raise ConfigurationError(
                     f"{folder / 'results.jsonl'}: line {line} is of another form than this version writes ({error!r})"
                 ) from error
+    unknown = sorted({name for settings in manifests.values() for name in settings.not_measured})
+    if unknown:
+        notes.append(f"Not measured where these runs were made, and left blank: {', '.join(unknown)}.")
     crossings = read_crossings([folder / "trajectories.jsonl" for folder in folders])
     return Run(
         name=path.resolve().name,
@@ -136,13 +141,19 @@ def read_run(path: Path) -> Run:
         settings=first,
         cards={spec: card for settings in manifests.values() for spec, card in settings.models.items()},
         totals=totals,
-        summaries=totals.summaries(),
-        by_category=tuple((name, parts[0][pairs[0]].summaries()) for name, pairs in categories.items()),
-        by_language=tuple((name, parts[1][pairs[0]].summaries()) for name, pairs in languages.items()),
+        summaries=_blanked(totals.summaries(), unknown),
+        by_category=tuple((name, _blanked(parts[0][pairs[0]].summaries(), unknown)) for name, pairs in categories.items()),
+        by_language=tuple((name, _blanked(parts[1][pairs[0]].summaries(), unknown)) for name, pairs in languages.items()),
         tally=tally,
         crossings=crossings,
         notes=tuple(notes),
     )
+
+
+def _blanked(summaries: Sequence[Summary], unknown: Sequence[str]) -> tuple[Summary, ...]:
+    """Returns the rows with nothing where a figure was not measured: an imported record holds a number there all the same."""
+    blank = dict.fromkeys(unknown, Estimate(None))
+    return tuple(replace(row, figures={**row.figures, **blank}) for row in summaries)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -180,8 +191,7 @@ def _cells(folders: Sequence[Path], manifests: Sequence[Settings]) -> tuple[tupl
     """Returns the rows that records name, in the order of `BenchConfig.cells`, and what is not there yet."""
     cells, notes = list[Cell](), list[str]()
     for folder, settings in zip(folders, manifests, strict=True):
-        heads = _records(folder / "results.jsonl", _Head)
-        found = dict.fromkeys(Cell(head.strategy, head.edge, head.cloud) for head in heads)
+        found = dict.fromkeys(Cell(head.strategy, head.edge, head.cloud) for _, head in _lines(folder, _Head))
         alone = {cell.strategy for cell in found if cell.edge is None}
         played = {cell.strategy for cell in found}
         cells += [Cell(name, None, settings.cloud) for name in settings.strategies if name in alone]
@@ -196,23 +206,9 @@ def _cells(folders: Sequence[Path], manifests: Sequence[Settings]) -> tuple[tupl
     return tuple(dict.fromkeys(cells)), notes
 
 
-def _records(file: Path, kind: type[T]) -> Iterator[T]:
-    """Yields the whole lines of a file; a last one without an end is still being written.
-
-    Raises:
-        ConfigurationError: if a line is damaged.
-    """
-    if not file.exists():
-        return
-    decoder = msgspec.json.Decoder(kind)
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
+def _lines(folder: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
+    file = folder / "results.jsonl"
+    return lines_in(file, kind) if file.exists() else iter(())
 
 
 def _category(task: str) -> str:

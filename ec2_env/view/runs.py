@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ import msgspec
 
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.store import read_manifest
-from ec2_env.bench.stored_runs import StoredRun
+from ec2_env.bench.stored_runs import StoredRun, records_in
 from ec2_env.errors import ConfigurationError
 from ec2_env.trace import Trajectory, from_json
 from ec2_env.view.replay import PlayedAgain
@@ -117,7 +117,7 @@ def open_run(path: Path, *, replay: bool = False, tasks: Collection[str] = (), s
     there = len(source) if isinstance(source, Kept) else sys.maxsize
     wanted = {
         number: record
-        for number, record in _records(results)
+        for number, record in records_in(results)
         if number <= there and (not tasks or record.task in tasks) and (not strategies or record.strategy in strategies)
     }
     last = {(record.cell, record.key): number for number, record in wanted.items()}
@@ -125,15 +125,3 @@ def open_run(path: Path, *, replay: bool = False, tasks: Collection[str] = (), s
     if not records:
         raise ConfigurationError(f"{path} holds no such episode" if tasks or strategies else f"{path} holds no episode yet")
     return Run(name=path.resolve().name, settings=settings, records=records, source=source)
-
-
-def _records(file: Path) -> Iterator[tuple[int, EpisodeRecord]]:
-    """Yields the records that are whole, with their line numbers."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                yield number, msgspec.json.decode(line, type=EpisodeRecord)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ConfigurationError(f"{file}: line {number} is damaged ({error})") from error
