@@ -14,6 +14,7 @@ from ec2_env.cloud.ledger import ledger
 from ec2_env.errors import ConfigurationError
 from ec2_env.report.run import read_run
 from ec2_env.report.tally import Place, kind_of
+from ec2_env.report.writing import write_report
 from ec2_env.trace import from_json
 
 Made = Callable[..., Path]
@@ -202,3 +203,13 @@ def test_run_without_episodes_is_refused(made: Made) -> None:
     (path / "results.jsonl").write_bytes(b"")
     with pytest.raises(ConfigurationError, match="no episodes yet"):
         read_run(path)
+
+
+def test_what_was_not_measured_is_left_blank_and_said(made: Made) -> None:
+    run = read_run(made(manifest={"not_measured": ["edge_pflops", "return"]}))
+    assert all(row.figures["return"].mean is None and row.figures["edge_pflops"].mean is None for row in run.summaries)
+    assert all(row.figures["return"].mean is None for _, rows in (*run.by_category, *run.by_language) for row in rows)
+    assert any(row.figures["completion"].mean for row in run.summaries)
+    assert run.notes[-1] == "Not measured where these runs were made, and left blank: edge_pflops, return."
+    page = write_report(made("again", manifest={"not_measured": ["return"]})).page
+    assert "Highest return" not in page.read_text(encoding="utf-8")
