@@ -153,11 +153,16 @@ def _convergence(page: Any, played: Played) -> None:
     middle.set(ylabel="privacy", title="privacy by strategy", ylim=(-0.02, 1.04))
     right.set(ylabel="highest less lowest", title="range among collaborations", ylim=(0, None))
     right.legend(loc="best")
-    for axis in (left, middle, right):
-        _mark_models(axis)
-    handles, names = left.get_legend_handles_labels()
-    page.legend(handles, names, loc="outside lower center", ncols=6)
+    _end_abilities(page, (left, middle, right), columns=6)
     page.suptitle("Finding 2: strategies over the ability of the edge (bands: 95% intervals)")
+
+
+def _end_abilities(page: Any, axes: Sequence[Any], columns: int) -> None:
+    """Marks the study's edge models in all drawings, and names the lines of the first below the page."""
+    for axis in axes:
+        _mark_models(axis)
+    handles, names = axes[0].get_legend_handles_labels()
+    page.legend(handles, names, loc="outside lower center", ncols=columns)
 
 
 def _mark_models(axis: Any) -> None:
@@ -193,10 +198,7 @@ def _preference(page: Any, played: Played) -> None:
     right.set(ylabel="share of the weights", title="edge-controlled preferred", ylim=(-0.02, 1.25))
     right.set_yticks(np.linspace(0, 1, 6))
     right.legend(loc="upper left")
-    for axis in (left, middle, right):
-        _mark_models(axis)
-    handles, names = left.get_legend_handles_labels()
-    page.legend(handles, names, loc="outside lower center", ncols=7)
+    _end_abilities(page, (left, middle, right), columns=7)
     page.suptitle("Finding 3: who is preferred, over the ability of the edge (bands: 95% intervals)")
 
 

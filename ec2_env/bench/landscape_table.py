@@ -71,19 +71,26 @@ def domain_row(one: Figures) -> list[str]:
     at = one.default
     return [
         one.name,
-        f"{at.returns[RANDOM].mean:.3f}",
+        *standing_cells(at, one.shares[DEFAULT]),
+        percent(one.matters),
+        one.standings[0].best,
+        one.standings[-1].best,
+        " ".join(("yes" if v.reached else "no") + ("" if v.settled else "*") for v in one.verdicts.values()),
+    ]
+
+
+def standing_cells(at: Standing, shares: Sequence[float]) -> list[str]:
+    """Returns the columns from "random" to "best decisions"."""
+    return [
+        cell(at, RANDOM),
         at.best,
-        f"{at.returns[at.best].mean:.3f}",
+        cell(at, at.best),
         f"{at.oracle:.3f}",
         shown(at.lead),
         percent(at.lead_share),
         f"{at.tree.mean:.3f}",
         percent(at.recovered),
-        " ".join(f"{100 * share:.0f}" for share in one.shares[DEFAULT]),
-        percent(one.matters),
-        one.standings[0].best,
-        one.standings[-1].best,
-        " ".join(("yes" if v.reached else "no") + ("" if v.settled else "*") for v in one.verdicts.values()),
+        " ".join(f"{100 * share:.0f}" for share in shares),
     ]
 
 
@@ -107,21 +114,7 @@ def weight_rows(one: Figures) -> list[list[str]]:
         ["cost", "privacy", "random", "best fixed", "", "oracle", "lead", "share", "tree", "recovered", "best decisions 0-5, %"]
     ]
     for at, shares in zip(one.standings, one.shares, strict=True):
-        rows.append(
-            [
-                f"{at.cost:g}",
-                f"{at.privacy:g}",
-                f"{at.returns[RANDOM].mean:.3f}",
-                at.best,
-                f"{at.returns[at.best].mean:.3f}",
-                f"{at.oracle:.3f}",
-                shown(at.lead),
-                percent(at.lead_share),
-                f"{at.tree.mean:.3f}",
-                percent(at.recovered),
-                " ".join(f"{100 * share:.0f}" for share in shares),
-            ]
-        )
+        rows.append([f"{at.cost:g}", f"{at.privacy:g}", *standing_cells(at, shares)])
     return rows
 
 
