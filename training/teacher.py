@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
-from ec2_env.reward import terms
+from ec2_env.reward import Terms, terms
 from ec2_env.session import Session
 from ec2_env.strategy import Always, Decision, Strategy, View
 
@@ -119,12 +119,17 @@ def running(env: DecisionEnv) -> Session:
 
 
 def play_on(env: DecisionEnv, decision: Decision, base: Strategy, noise: str) -> float:
-    """Returns the return from here on of one decision followed by a base policy, played on a copy of the env.
+    """Returns the return from here on, at the env's weights, of one decision followed by a base policy; see `terms_ahead`."""
+    return terms_ahead(env, decision, base, noise).scalar(env.weights)
+
+
+def terms_ahead(env: DecisionEnv, decision: Decision, after: Strategy, noise: str) -> Terms:
+    """Returns what comes from here on of one decision followed by a strategy, played on a copy of the env.
 
     Args:
         env: In the middle of an episode; it is not changed.
         decision: What to do first.
-        base: Decides afterwards.
+        after: Decides afterwards.
         noise: Name of the copy's luck: the same name is the same luck.
 
     Raises:
@@ -137,5 +142,5 @@ def play_on(env: DecisionEnv, decision: Decision, base: Strategy, noise: str) ->
     since, levels = len(session.events), dict(session.levels)
     fork.take(decision)
     while not session.ended:
-        fork.take(base.decide(fork.view()))
-    return terms(session.events[since:], levels, session.episode.units, fork._reference).scalar(fork.weights)
+        fork.take(after.decide(fork.view()))
+    return terms(session.events[since:], levels, session.episode.units, fork._reference)

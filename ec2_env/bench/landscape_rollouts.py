@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ec2_env.bench.landscape_tree import Node, TreePolicy, decided
 from ec2_env.envs import DecisionEnv
-from ec2_env.reward import RewardWeights, terms
+from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Always, Decision, Strategy
 from ec2_env.training.evaluation import episode_terms
 from ec2_env.training.states import advance
-from ec2_env.training.teacher import Above, likely_lucks, running
+from ec2_env.training.teacher import Above, likely_lucks, terms_ahead
 
 CONTINUATIONS: tuple[Strategy, ...] = (
     Always(name="edge_only", decision=Decision.EDGE),
@@ -51,14 +51,7 @@ def outcome(env: DecisionEnv, decision: Decision, after: Strategy, luck: str) ->
         after: Decides afterwards.
         luck: Name of the copy's luck: the same name is the same luck.
     """
-    fork = copy.deepcopy(env)
-    session = running(fork)
-    session.noise = luck
-    since, levels = len(session.events), dict(session.levels)
-    fork.take(decision)
-    while not session.ended:
-        fork.take(after.decide(fork.view()))
-    found = terms(session.events[since:], levels, session.episode.units, fork._reference)
+    found = terms_ahead(env, decision, after, luck)
     return found.task, found.cost, found.exposure
 
 
