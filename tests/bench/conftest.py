@@ -14,7 +14,6 @@ from ec2_env.bench.progress import Quiet
 from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.runner import Outcome, run
 from ec2_env.bench.suites import Suite
-from ec2_env.rollout import EpisodeKey
 from ec2_env.task import task_domains
 
 RecordMaker = Callable[..., EpisodeRecord]
@@ -74,20 +73,14 @@ def grid() -> Grid:
 
 
 @pytest.fixture
-def record(grid: Grid) -> RecordMaker:
+def record(grid: Grid, plain_record: RecordMaker) -> RecordMaker:
     """Returns a function that makes the record of the numbered episode of `grid`."""
 
     def made(number: int, completion: float = 1.0, **changes: Any) -> EpisodeRecord:
         cell, key = grid.episode(number)
-        return make_record(cell, key, completion, **changes)
+        return plain_record(cell, key, completion, **changes)
 
     return made
-
-
-@pytest.fixture
-def plain_record() -> RecordMaker:
-    """Returns `make_record`, for grids of real tasks."""
-    return make_record
 
 
 @pytest.fixture
@@ -112,40 +105,3 @@ def run_folder(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return made
-
-
-def make_record(cell: Cell, key: EpisodeKey, completion: float, **changes: Any) -> EpisodeRecord:
-    """Returns a record with plain figures; `changes` go into the result."""
-    result = {
-        "status": "pass" if completion >= 0.7 else "fail",
-        "completion": completion,
-        "privacy": 1.0,
-        "privacy_all": 1.0,
-        "any_leak": False,
-        "necessary_exposure": 0.0,
-        "excess_exposure": 0.0,
-        "units": 5,
-        "cloud_calls": 0,
-        "tokens_raw": 0,
-        "tokens_cached": 0,
-        "tokens_out": 0,
-        "cloud_usd": 0.0,
-        "usage_gap": {"raw": 0, "cached": 0, "out": 0, "usd": 0.0},
-        "edge_flops": 0.0,
-        "edge_flops_without_probes": 0.0,
-        "latency_s": 0.0,
-        "steps": 1,
-        **changes,
-    }
-    return EpisodeRecord(
-        **cell._asdict(),
-        task=key.task,
-        language=key.language,
-        split=key.split,
-        seed=key.seed,
-        trial=key.trial,
-        reward={"task": completion, "cost": 0.0, "exposure": 0.0},
-        total=completion,
-        result=result,
-        sha256="0" * 64,
-    )

@@ -15,10 +15,13 @@ from ec2_env.bench.records import EpisodeRecord
 from ec2_env.bench.runner import run
 from ec2_env.bench.store import write_json
 from ec2_env.bench.suites import Suite
+from ec2_env.rollout import EpisodeKey
 
 CELLS = (Cell("cloud_only", None, "sim:big"), Cell("edge_only", "sim:small", "sim:big"), Cell("random", "sim:small", "sim:big"))
 PAIRS = (("forward_invoice", "en"), ("forward_invoice", "zh"), ("config_drift", "en"))
 Made = Callable[..., Path]
+RecordMaker = Callable[..., EpisodeRecord]
+Result = Mapping[str, Any]
 
 
 @pytest.fixture(scope="session")
@@ -60,46 +63,21 @@ def settings(cells: Sequence[Cell] = CELLS, **changes: Any) -> dict[str, Any]:
     }
 
 
-def record(cell: Cell, pair: tuple[str, str], trial: int, completion: float, **changes: Any) -> EpisodeRecord:
-    """Returns a record of a run with one seed; `changes` go into its result."""
+def detailed(
+    plain: RecordMaker, cell: Cell, pair: tuple[str, str], trial: int, completion: float, changes: Result
+) -> EpisodeRecord:
+    """Returns a record of a run with one seed, with what a result holds beside its figures; `changes` go into the result."""
     result = {
-        "status": "pass" if completion >= 0.7 else "fail",
-        "completion": completion,
         "checks": {"sent": completion, "reported": 1.0},
         "forbidden": [],
         "strays": 0,
         "exposed": [],
         "touched": ["iban-1", "phone-1"],
         "units": 3,
-        "privacy": 1.0,
-        "privacy_all": 1.0,
-        "any_leak": False,
-        "necessary_exposure": 0.0,
-        "excess_exposure": 0.0,
-        "cloud_calls": 0,
-        "tokens_raw": 0,
-        "tokens_cached": 0,
-        "tokens_out": 0,
-        "cloud_usd": 0.0,
-        "usage_gap": {"raw": 0, "cached": 0, "out": 0, "usd": 0.0},
-        "edge_flops": 0.0,
-        "edge_flops_without_probes": 0.0,
-        "latency_s": 0.0,
-        "steps": 1,
         **changes,
     }
-    return EpisodeRecord(
-        **cell._asdict(),
-        task=pair[0],
-        language=pair[1],
-        split="test",
-        seed=0,
-        trial=trial,
-        reward={"task": completion, "cost": 0.0, "exposure": 0.0},
-        total=completion,
-        result=result,
-        sha256="0" * 64,
-    )
+    key = EpisodeKey(task=pair[0], language=pair[1], split="test", seed=0, trial=trial)
+    return plain(cell, key, completion, **result)
 
 
 def completion_of(cell: Cell, pair: tuple[str, str]) -> float:
@@ -108,7 +86,7 @@ def completion_of(cell: Cell, pair: tuple[str, str]) -> float:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def made(tmp_path: Path, plain_record: RecordMaker) -> Made:
     """Returns a function that writes a run folder of two trials of each pair in each row.
 
     `changes` go into the results of the rows whose strategy they are given for, `manifest` into the settings.
@@ -124,7 +102,7 @@ def made(tmp_path: Path) -> Made:
         path.mkdir(parents=True)
         write_json(path / "manifest.json", {"settings": settings(cells, **(manifest or {})), "about": {}})
         records = [
-            record(cell, pair, trial, completion_of(cell, pair), **(changes or {}).get(cell.strategy, {}))
+            detailed(plain_record, cell, pair, trial, completion_of(cell, pair), (changes or {}).get(cell.strategy, {}))
             for cell in cells
             for pair in PAIRS
             for trial in range(2)

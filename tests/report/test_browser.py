@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +12,6 @@ from ec2_env.report.writing import write_report
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="this system has no Chromium")
-
 OUTSIDE = """() => [...document.querySelectorAll('body *')].filter(e => !e.closest('.wide') && !e.closest('.skip')
     && e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"""
 OVERLAPS = """() => [...document.querySelectorAll('#utility-privacy-title, #utility-cost-title')].map(t => {
@@ -27,16 +20,6 @@ OVERLAPS = """() => [...document.querySelectorAll('#utility-privacy-title, #util
     boxes.forEach((a, i) => boxes.slice(i + 1).forEach(b => {
         if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3) found++; }));
     return found; })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Returns a Chromium. Its sandbox cannot be used by the administrator, whom containers run tests as."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with sync_api.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,23 +19,9 @@ from ec2_env.view.site import Site
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="this system has no Chromium")
-
 PHONE, DESK = (390, 844), (1280, 900)
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
 HUGE = "长文本 and more 😀 " * 20_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Returns a Chromium. Its sandbox cannot be used by the administrator, whom containers run tests as."""
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    with sync_api.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
-        yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
