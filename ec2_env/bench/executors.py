@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class ClusterExecutor(Executor):
+class ClusterExecutor(Executor, ABC):
     """Hands calls to workers that may be on other machines. A call that was handed over cannot be taken back.
 
     A run that is told to stop therefore waits for its jobs under way, which is what keeps paid episodes from being lost.
@@ -56,8 +57,9 @@ class ClusterExecutor(Executor):
         self._send((code_digest(), pickle.dumps((fn, args, kwargs))), future)
         return future
 
+    @abstractmethod
     def _send(self, call: tuple[str, bytes], future: Future[Any]) -> None:
-        raise NotImplementedError
+        """Hands a call to the cluster; the future gets what comes of it."""
 
 
 class RayExecutor(ClusterExecutor):
