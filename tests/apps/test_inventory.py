@@ -93,8 +93,8 @@ def test_more_than_there_is_cannot_be_taken(stock: Stock) -> None:
 
 @pytest.mark.parametrize("change", [0, 10**7, -(10**7), 10**400, 1.5, "x", None])
 def test_what_is_no_quantity_is_refused(stock: Stock, change: Any) -> None:
-    stock.bad("adjust_stock", product_id=stock.lamp.id, change=change, reason="count")
-    stock.bad("create_purchase_order", supplier_id=stock.other.id, product_id=stock.lamp.id, quantity=change)
+    assert stock.bad("adjust_stock", product_id=stock.lamp.id, change=change, reason="count")
+    assert stock.bad("create_purchase_order", supplier_id=stock.other.id, product_id=stock.lamp.id, quantity=change)
 
 
 def test_a_product_is_updated_in_the_given_fields_only(stock: Stock) -> None:
