@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
@@ -75,6 +75,14 @@ class FeaturePlan:
     draws: int = 1
     test_seeds: int = 2
     budget: Budget | None = None
+
+
+Plan = FeaturePlan
+
+
+def scaled(plan: FeaturePlan, factor: float) -> FeaturePlan:
+    """Returns a plan with `factor` times the training."""
+    return replace(plan, steps=max(1, round(plan.steps * factor)), states=max(20, round(plan.states * factor)))
 
 
 def sized(plan: Mapping[str, Any], minutes: float) -> FeaturePlan:

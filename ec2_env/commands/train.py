@@ -7,10 +7,7 @@ from pathlib import Path
 
 from ec2_env.command import Command
 from ec2_env.errors import ConfigurationError
-
-QUICK_MINUTES = 15.0
-"""What the quick plan is sized for, on two idle CPU cores."""
-FEATURE_METHODS = ("ppo", "dqn", "bandit", "tree")
+from ec2_env.training.methods import FEATURES, METHODS, method
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,15 +22,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="SmolLM2 on the mail tasks, with simulated models, on two CPU cores")
     parser.add_argument(
         "--method",
-        choices=("quick", *FEATURE_METHODS),
-        help="quick: as --quick; ppo, dqn: Stable-Baselines3 on features; bandit, tree: fitted to what decisions bring on copies",
+        choices=tuple(METHODS),
+        help="; ".join(f"{name}: {one.about}" for name, one in METHODS.items()),
     )
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the policy goes (out/METHOD)")
     parser.add_argument("--seed", type=int, default=0, help="fixes data, training and their order (%(default)s)")
     parser.add_argument(
         "--minutes",
         type=float,
-        help=f"scales the amount of training; the clock itself decides nothing ({QUICK_MINUTES:g}; 2 on features)",
+        help="scales the amount of training; the clock itself decides nothing (what the method is made for: 15; 2 on features)",
     )
     features = parser.add_argument_group("policies on features")
     features.add_argument(
@@ -49,39 +46,36 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    method = "quick" if arguments.quick else arguments.method
-    if method is None:
-        raise ConfigurationError("say what to train: ec2-env train --quick, or --method ppo, dqn, bandit or tree")
+    name = "quick" if arguments.quick else arguments.method
+    if name is None:
+        raise ConfigurationError(f"say what to train: ec2-env train --quick, or --method {', '.join(METHODS)}")
     if arguments.quick and arguments.method not in (None, "quick"):
         raise ConfigurationError(f"--quick trains a language model; leave it out with --method {arguments.method}")
-    minutes = arguments.minutes
-    if minutes is not None and not (1 if method == "quick" else 0.01) <= minutes <= 600:
-        raise ConfigurationError(f"--minutes is {minutes:g}, expected 1 to 600")
+    chosen = method(name)
+    minutes = chosen.minutes if arguments.minutes is None else arguments.minutes
+    if not 0.01 <= minutes <= 600:
+        raise ConfigurationError(f"--minutes is {minutes:g}, expected 0.01 to 600")
     if not 0 <= arguments.seed < 10**6:
         raise ConfigurationError(f"--seed is {arguments.seed}, expected 0 to 999999")
-    out = arguments.out or Path("out") / method
-    if method == "quick":
-        from ec2_env.training.quick import Plan, scaled, train
+    out = arguments.out or Path("out") / name
+    if chosen.module == FEATURES:
+        return _on_features(arguments, name, out, minutes)
+    module = chosen.load()
+    module.train(out, arguments.seed, module.scaled(module.Plan(**chosen.given), minutes / chosen.minutes))
+    return 0
 
-        train(out, arguments.seed, scaled(Plan(), (QUICK_MINUTES if minutes is None else minutes) / QUICK_MINUTES))
-        return 0
-    return _on_features(arguments, method, out)
 
-
-def _on_features(arguments: argparse.Namespace, method: str, out: Path) -> int:
+def _on_features(arguments: argparse.Namespace, method: str, out: Path, minutes: float) -> int:
     for name in ("seeds", "workers", "test_seeds"):
         if not 1 <= getattr(arguments, name) <= 100:
             raise ConfigurationError(f"--{name.replace('_', '-')} is {getattr(arguments, name)}, expected 1 to 100")
-    from ec2_env.training.feature_training import MINUTES, sized, train
+    from ec2_env.training.feature_training import sized, train
     from ec2_env.training.lagrangian import Budget
 
     limits = {"cost": arguments.budget_cost, "exposure": arguments.budget_exposure}
     budget = Budget(**limits) if any(limit is not None for limit in limits.values()) else None
     settings = {"domain": arguments.domain, "edge": arguments.edge, "cloud": arguments.cloud}
-    plan = sized(
-        {"method": method, "settings": settings, "test_seeds": arguments.test_seeds, "budget": budget},
-        MINUTES if arguments.minutes is None else arguments.minutes,
-    )
+    plan = sized({"method": method, "settings": settings, "test_seeds": arguments.test_seeds, "budget": budget}, minutes)
     train(out, range(arguments.seed, arguments.seed + arguments.seeds), plan, arguments.workers)
     print(f"saved in {out}; try: ec2-env bench --strategy learned:{out if arguments.seeds == 1 else out / 'seed0'}")
     return 0
