@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from ec2_env.actions import Finish, Mode, Share, ToolCall
 from ec2_env.envs import WorkspaceEnv
@@ -207,7 +208,11 @@ def workspace_env(env_id: str, settings: Mapping[str, Any]) -> WorkspaceEnv:
     Raises:
         ConfigurationError: if it is no `WorkspaceEnv`.
     """
-    env = gym.make(env_id, **settings).unwrapped
+    spec = gym.spec(env_id)
+    if spec.entry_point is None:
+        raise ConfigurationError(f"{env_id} is registered without a class")
+    creator = spec.entry_point if callable(spec.entry_point) else load_env_creator(spec.entry_point)
+    env = creator(**{**spec.kwargs, **settings})  # not by gym.make, which keeps `max_episode_steps` for a wrapper of its own
     if not isinstance(env, WorkspaceEnv):
         raise ConfigurationError(f"{env_id} is a {type(env).__name__}; expected the id of a WorkspaceEnv, such as EC2/Email-v0")
     return env
