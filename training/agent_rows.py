@@ -106,7 +106,8 @@ def tokenized(chat: LocalModel, task: str, messages: Sequence[Message], tools: S
         tools: What may be called in it.
     """
     tokens: list[int] = []
-    turns, places = [], []
+    turns: list[tuple[int, int]] = []
+    places: list[str] = []
     for number, message in enumerate(messages):
         if message["role"] != "assistant":
             continue

@@ -7,6 +7,14 @@ from typing import Any
 
 import pytest
 
+from ec2_env.envs import DecisionEnv
+from ec2_env.models.hf import LocalOptions, load_folder
+from ec2_env.registration import register
+from ec2_env.rollout import EpisodeKey
+from ec2_env.training.agent import Plan
+from ec2_env.training.agent_decoding import Decoder
+from ec2_env.training.agent_grpo import improve
+from ec2_env.training.agent_rows import Example, examples
 from ec2_env.training.env_factory import make_dataset, make_environment_class
 
 TURNS = (
@@ -72,3 +80,33 @@ def test_grpo_calls_the_tools_of_the_episode_and_gets_its_reward(tiny: Path, tmp
     logged = {name: value for entry in trainer.state.log_history for name, value in entry.items()}
     assert logged["tools/call_frequency"] == pytest.approx(3)
     assert logged["reward"] == pytest.approx(played[-1].get_reward(), abs=0.05)
+
+
+@pytest.mark.filterwarnings("ignore")  # Transformers, PEFT and TRL warn about one another
+def test_two_domains_are_prompted_turn_by_turn_as_in_supervised_training(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register()
+    plan = Plan(tasks=("forward_invoice", "largest_text"), steps=1, prompts=2, generations=2, max_tokens=14_000)
+    chat = load_folder(str(tiny), LocalOptions(max_new_tokens=400))
+    keys = [EpisodeKey(task=task, language="en", split="train", seed=1, trial=0) for task in plan.tasks]
+    hard = ("forward_invoice/4/search_contacts", "largest_text/2/run_command")
+    solutions = list(examples(chat, DecisionEnv(**plan.settings), keys, hard, cloud=True))
+    seen: list[list[int]] = []
+    said: list[str] = []
+
+    def forced(self: Decoder, prompts: list[list[int]]) -> list[list[int]]:
+        seen.extend(prompts)
+        return [next_turn(solutions, prompt) for prompt in prompts]
+
+    monkeypatch.setattr(Decoder, "reply", forced)
+    improve(chat, keys, plan, 0, tmp_path, said.append)
+    assert len(seen) == 2 * sum(len(one.turns) for one in solutions)
+    (line,) = said
+    assert "mean reward 0.9" in line and "deviation 0.0" in line
+
+
+def next_turn(solutions: list[Example], prompt: list[int]) -> list[int]:
+    """Returns the turn that stands after exactly this prompt in one of the solutions."""
+    (found,) = [one.tokens[start:end] for one in solutions for start, end in one.turns if one.tokens[:start] == prompt]
+    return found
