@@ -21,7 +21,7 @@ from ec2_env.models.hf import LocalModel, LocalOptions
 from ec2_env.registration import register
 from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
-from ec2_env.training.agent_card import Measured, lines, load_adapter, save_adapter, table, write_cards
+from ec2_env.training.agent_card import Clouded, Measured, lines, load_adapter, save_adapter, table, write_cards
 from ec2_env.training.agent_decoding import Decoder
 from ec2_env.training.agent_grpo import improve
 from ec2_env.training.agent_play import play_agent
@@ -68,18 +68,18 @@ class Plan:
     settings: Mapping[str, Any] = field(
         default_factory=lambda: {"cloud": "sim:gpt-5.4", "language": "en", "max_episode_steps": 14}
     )
-    tasks: tuple[str, ...] = ("forward_invoice", "largest_text", "leaked_key_push", "revenue_question")
+    tasks: tuple[str, ...] = ("forward_invoice", "largest_text", "revenue_question")
     model: str = ""
     dtype: str = "bfloat16"
     device: str = "cpu"
-    solutions: int = 64
-    held_out: int = 4
+    solutions: int = 60
+    held_out: int = 3
     hard: float = 0.6
-    invocations: int = 48
+    invocations: int = 36
     plain: float = 0.25
     batch: int = 1
-    rate: float = 1e-3
-    steps: int = 8
+    rate: float = 2e-3
+    steps: int = 4
     prompts: int = 1
     generations: int = 8
     rows: int = 1
@@ -89,9 +89,9 @@ class Plan:
     max_new_tokens: int = 160
     layers: int = 15
     rank: int = 16
-    save_every: int = 16
+    save_every: int = 10
     test_seeds: int = 4
-    together: int = 8
+    together: int = 12
 
 
 def scaled(plan: Plan, factor: float) -> Plan:
@@ -145,7 +145,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         fine_tune(chat, found, plan, seed, workplace, say)
 
     adapted("alone", alone)
-    measures.append(measured("SFT, work alone", chat, env, plan, stages))
+    measures.append(measured("SFT, work alone", chat, env, plan, stages, ("alone",)))
     found = stages.records("hard", lambda: shares(right_calls(chat, held_out(chat, env, plan))), dict[str, float])
     hard = frozenset(name for name, share in found.items() if share < plan.hard)
     say(f"hard steps ({len(hard)} of {len(found)}): {', '.join(sorted(hard)) or 'none'}")
@@ -169,7 +169,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     print(table(measures), flush=True)
     for line in lines(measures):
         print(line, flush=True)
-    return [measure.with_cloud.score for measure in measures]
+    return [measure.score for measure in measures]
 
 
 def say(text: str) -> None:
@@ -200,6 +200,7 @@ def fresh_agent(folder: Path, plan: Plan, seed: int) -> LocalModel:
     return LocalModel(peft.get_peft_model(model, adapter).to(plan.device), tokenizer, card, options)
 
 
+BOTH: tuple[Clouded, ...] = ("alone", "with the cloud")
 PARTS = {"held out": 0, "alone": 1, "asking": 2, "grpo": 3}
 """Every part of the training has instances of its own."""
 APART = 100_000
@@ -236,7 +237,14 @@ def mixed(chat: LocalModel, env: DecisionEnv, plan: Plan, seed: int, hard: Colle
     ]
 
 
-def measured(name: str, chat: LocalModel, env: DecisionEnv, plan: Plan, stages: Stages) -> Measured:
+def measured(
+    name: str,
+    chat: LocalModel,
+    env: DecisionEnv,
+    plan: Plan,
+    stages: Stages,
+    how: Sequence[Clouded] = ("alone", "with the cloud"),
+) -> Measured:
     """Returns how the model does now: right calls under teacher forcing, and test episodes without and with a cloud."""
 
     def measure() -> Measured:
@@ -244,8 +252,10 @@ def measured(name: str, chat: LocalModel, env: DecisionEnv, plan: Plan, stages: 
         keys = test_keys(plan)
         right = [_flat(right_calls(chat, held)) for held in (held_out(chat, env, plan), list(examples(chat, env, keys)))]
         decoder = Decoder(chat, plan.max_new_tokens)
-        played = [play_agent(name, decoder, plan.settings, keys, cloud=cloud, together=plan.together) for cloud in (False, True)]
-        return Measured(name=name, right_train=right[0], right_test=right[1], alone=played[0], with_cloud=played[1])
+        played = {
+            word: play_agent(name, decoder, plan.settings, keys, cloud=word != "alone", together=plan.together) for word in how
+        }
+        return Measured(name=name, right_train=right[0], right_test=right[1], played=played)
 
     return stages.records(f"measured, {name}", measure, Measured)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import ec2_env
 from ec2_env.bench.suites import Suite, suite_digest
@@ -17,9 +17,12 @@ from ec2_env.training.agent_play import Played
 from ec2_env.training.evaluation import Score, difference
 
 HEAD = (
-    "| policy | right next calls, train / test | cloud | valid calls | completion | passed | return, mean ± 95% CI | cost "
+    "| policy | right next calls, train / test | episodes | valid calls | completion | passed | return, mean ± 95% CI | cost "
     "| exposure | cloud calls |\n|---|---|---|---|---|---|---|---|---|---|"
 )
+
+
+Clouded = Literal["alone", "with the cloud"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,24 +33,26 @@ class Measured:
         name: Of the policy.
         right_train: For each call of solutions of the train split that it had not seen, whether it would have written that one.
         right_test: The same on the test split.
-        alone: Its episodes of the test split without a cloud.
-        with_cloud: The same episodes with one.
+        played: Its episodes of the test split, by whether it had a cloud.
     """
 
     name: str
     right_train: list[bool]
     right_test: list[bool]
-    alone: Played
-    with_cloud: Played
+    played: dict[Clouded, Played]
+
+    @property
+    def score(self) -> Score:
+        """How it did in the end: with a cloud, if it was measured with one."""
+        return list(self.played.values())[-1].score
 
 
 def table(measures: Sequence[Measured]) -> str:
     """Returns the results as Markdown."""
-    rows = [row(one, played, word) for one in measures for played, word in ((one.alone, "no"), (one.with_cloud, "yes"))]
-    return "\n".join([HEAD, *rows])
+    return "\n".join([HEAD, *(row(one, word, played) for one in measures for word, played in one.played.items())])
 
 
-def row(one: Measured, played: Played, word: str) -> str:
+def row(one: Measured, word: Clouded, played: Played) -> str:
     """Returns one row of the table."""
     score, episodes = played.score, len(played.score.returns)
     used = sum(count for decision, count in score.decisions.items() if decision != Decision.EDGE) / episodes
@@ -70,9 +75,8 @@ def half_width(score: Score) -> float:
 
 
 def lines(measures: Sequence[Measured]) -> list[str]:
-    """Says in words how the last policy stands to the others, on the same episodes with a cloud."""
-    last = measures[-1].with_cloud.score
-    return [compared(last, one.with_cloud.score) for one in measures[:-1]]
+    """Says in words how the last policy stands to the others, on the same episodes."""
+    return [compared(measures[-1].score, one.score) for one in measures[:-1]]
 
 
 def compared(mine: Score, other: Score) -> str:
@@ -141,7 +145,7 @@ def write_cards(
                 "valid_calls": played.calls / played.replies,
             }
             for one in measures
-            for played, word in ((one.alone, "alone"), (one.with_cloud, "with the cloud"))
+            for word, played in one.played.items()
         },
     }
     (folder / "card.json").write_text(json.dumps(card, indent=2) + "\n", encoding="utf-8")

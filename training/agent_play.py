@@ -23,6 +23,8 @@ from ec2_env.training.evaluation import Score
 REFUSED = '{"error":'
 """What a result begins with if the call was not made."""
 CLOUDLESS = Malformed("there is no tool 'invoke_cloud'")
+PATIENCE = 3
+"""After so many replies in a row that were no call, or none that was carried out, an episode is ended and graded as it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +55,7 @@ class Work:
     replies: int = 0
     calls: int = 0
     asked: Counter[int] = field(default_factory=Counter)
+    in_vain: int = 0
     rewards: float = 0.0
     terms: Terms = field(default_factory=lambda: Terms(0.0, 0.0, 0.0))
     over: bool = False
@@ -69,11 +72,14 @@ class Work:
         else:
             self.asked[int(Decision.EDGE)] += 1
         observation, reward, terminated, truncated, info = self.env.step(action)
-        result, found = str(observation["result"]), info["reward_terms"]
-        self.over, self.rewards, self.replies = terminated or truncated, self.rewards + float(reward), self.replies + 1
-        so_far = self.terms
+        result, self.replies = str(observation["result"]), self.replies + 1
+        made = call is not None and not result.startswith(REFUSED)
+        self.calls, self.in_vain, self.over = self.calls + made, 0 if made else self.in_vain + 1, terminated or truncated
+        if self.in_vain == PATIENCE and not self.over:
+            self.over, reward = True, self.env.cut_off(reward, info)
+        found, so_far = info["reward_terms"], self.terms
+        self.rewards += float(reward)
         self.terms = Terms(so_far.task + found["task"], so_far.cost + found["cost"], so_far.exposure + found["exposure"])
-        self.calls += call is not None and not result.startswith(REFUSED)
         self._note(call, result)
 
     def _note(self, call: Mapping[str, Any] | None, result: str) -> None:

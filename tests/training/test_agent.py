@@ -92,8 +92,8 @@ def test_words_without_a_call_are_answered_and_counted(chat: LocalModel) -> None
 
 def test_a_model_that_writes_nonsense_plays_to_the_end(chat: LocalModel) -> None:
     keys = [replace(KEY, seed=seed) for seed in range(3)]
-    played = play_agent("nonsense", Decoder(chat, 4), {**SETTINGS, "max_episode_steps": 2}, keys, cloud=True, together=2)
-    assert (played.replies, played.calls, played.passed) == (6, 0, 0)
+    played = play_agent("nonsense", Decoder(chat, 4), SETTINGS, keys, cloud=True, together=2)
+    assert (played.replies, played.calls, played.passed) == (9, 0, 0)
     assert played.score.returns == (0.0, 0.0, 0.0)
 
 
