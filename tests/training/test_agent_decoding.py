@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.hf import LocalModel, LocalOptions, load_folder
 from ec2_env.training.agent_decoding import Decoder
+from ec2_env.training.agent_rows import Example
+from ec2_env.training.agent_sft import right_calls
 
 LENGTH = 12
 
@@ -65,3 +68,12 @@ def test_a_model_with_windowed_layers_is_refused(chat: LocalModel, monkeypatch: 
     monkeypatch.setattr(chat.model.config, "layer_types", ["sliding_attention", "full_attention"], raising=False)
     with pytest.raises(ConfigurationError, match="window"):
         Decoder(chat, LENGTH)
+
+
+def test_a_call_is_right_exactly_if_greedy_decoding_writes_it(chat: LocalModel) -> None:
+    prompt = list(range(5, 30))
+    written = greedy(chat, prompt)
+    whole = [*prompt, *written]
+    example = Example(tokens=whole, turns=[(len(prompt), len(whole))], places=["task/0/tool"])
+    wrong = replace(example, tokens=[*whole[:-1], whole[-1] + 1])
+    assert right_calls(chat, [example, wrong]) == {"task/0/tool": [True, False]}

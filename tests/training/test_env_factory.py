@@ -10,7 +10,7 @@ import pytest
 from ec2_env.errors import ConfigurationError
 from ec2_env.registration import env_ids, register
 from ec2_env.task import tasks
-from ec2_env.training.env_factory import check_rows, make_dataset, make_environment_class
+from ec2_env.training.env_factory import ENDED, check_rows, make_dataset, make_environment_class
 
 register()
 IDS = sorted(f"EC2/{name}-v0" for name in env_ids())
@@ -112,3 +112,9 @@ def test_unusable_rows_are_named_before_training(change: dict[str, Any], said: s
 def test_an_id_of_another_kind_of_env_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="WorkspaceEnv"):
         make_environment_class("EC2/ForwardInvoiceDecision-v0")
+
+
+def test_a_step_limit_of_the_settings_ends_the_episode() -> None:
+    env: Any = make_environment_class("EC2/ForwardInvoice-v0", max_episode_steps=2)()
+    env.reset(**ROW)
+    assert [env.list_files() == ENDED for _ in range(3)] == [False, False, True]
