@@ -1,4 +1,4 @@
-"""Contextual bandit: what each decision would change, tried on copies of states, and two policies fitted to it. Numpy only.
+"""Contextual bandit: what each decision would change, tried on copies of states, and policies fitted to it. Numpy only.
 
 In states of train episodes every decision is taken on copies, which are then played to the end. All decisions of a state are
 tried under the same luck, one that fits what the edge model shows (`ec2_env.training.teacher`). What comes of it (completion,
@@ -6,36 +6,35 @@ cost, exposure) is kept apart, so that it can be weighed as any preference says.
 
 What a decision is worth depends on what follows it: advice helps little where more is asked for at the next step anyway. So this
 is done in rounds (approximate policy iteration by rollouts, Lagoudakis and Parr 2003). In the first, episodes and copies follow
-simple rules; in the next ones, the policy fitted so far, under a preference drawn for each episode.
+the simple rule that suits the episode's preference (`ec2_env.training.rules`); in the next ones, the policy fitted so far.
+
+One draw says little, and the best of six noisy means is mostly luck. So a policy leaves its rule only where another decision is
+estimated to be better by a margin (conservative policy iteration, Kakade and Langford 2002). Which margin, is chosen by playing
+train episodes that nothing was fitted to (`ec2_env.training.validation`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ec2_env.bench.landscape_rollouts import outcome
-from ec2_env.bench.landscape_tree import Leaf, Node, grow
+from ec2_env.bench.landscape_tree import grow
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.draws import uniform
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Decision, Strategy, load_strategy
-from ec2_env.training.features_policy import (
-    COST,
-    PRIVACY,
-    FeaturePolicy,
-    Floats,
-    Preference,
-    Questions,
-    Scorer,
-    TermScores,
-    encoded,
-)
+from ec2_env.strategy import Decision, Strategy
+from ec2_env.training.features_policy import FeaturePolicy, Preference
 from ec2_env.training.preferences import AnyPreference
+from ec2_env.training.rules import NEVER, Rules, tabled
+from ec2_env.training.scorers import COST, PRIVACY, Floats, Questions, Scorer, encoded
+from ec2_env.training.stages import Stages
 from ec2_env.training.states import EXPLORE, advance, episode_keys
 from ec2_env.training.teacher import likely_lucks
 
@@ -47,17 +46,16 @@ RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 """Strengths of shrinking, in states, that are tried."""
 COPIES = 8
 """Preferences under which a state stands in the sample that a tree is grown on."""
-
-
-RULES = ("edge_only", "adaptive_assistance:redacted")
-"""Strategies that the first round follows."""
 ROUNDS = 3
 """Rounds of trying and fitting."""
 NEWEST = 2
 """Rounds whose samples are fitted: older ones were followed by an older policy."""
-DOUBT = 4.0
-"""Standard errors of the mean by which the cloud's help is thought to be less than it seemed: the best of five noisy means is
-mostly luck, and each step at which it is wrongly asked for costs."""
+PART = 60
+"""States after which what was found is kept, so that a run that is stopped goes on from there."""
+MARGINS = (0.02, 0.0, 0.01, 0.04, 0.08, NEVER)
+"""Margins that are tried, in units of the return; the first one is that of the rounds before the last."""
+DOUBTS = (2.0, 0.0, 1.0, 4.0, 8.0)
+"""For trees, standard errors of the mean by which the cloud's help is thought to be less than it seemed; the first as above."""
 SCATTER = 0.5
 """Standard deviation of the logarithm of the preferences in the copies around the one that was followed."""
 Follow = Callable[[EpisodeKey], tuple[Strategy, Preference]]
@@ -71,10 +69,12 @@ class Samples:
     Attributes:
         features: Shape (states, features); the weights among them are those of the preference that was followed.
         changes: Completion, cost and exposure from there on, less those of EDGE under the same luck; shape (states, 6, 3).
+        episodes: How many they come from.
     """
 
     features: Floats
     changes: Floats
+    episodes: int = 0
 
 
 def in_rounds(
@@ -82,35 +82,55 @@ def in_rounds(
     states: int,
     draws: int,
     seed: int,
-    fit: Callable[[Samples], Scorer],
+    fit: Callable[[Samples], Mapping[str, Scorer]],
+    start: Scorer,
+    stages: Stages,
     say: Callable[[str], None] = lambda text: None,
-) -> Scorer:
-    """Returns the policy of the last round.
+) -> Mapping[str, Scorer]:
+    """Returns the candidates that are fitted in the last round.
 
     Args:
         settings: Arguments of `DecisionEnv`.
         states: How many states of the train split, in all rounds together.
         draws: Lucks under which every decision is tried.
         seed: Fixes episodes, exploration, preferences and which states are taken.
-        fit: Fits a policy.
+        fit: Fits candidates, the first of them the one that the next round follows.
+        start: What the first round follows.
+        stages: Keeps what was found in states.
         say: Is told when a round is over.
     """
-    env, rounds = DecisionEnv(**settings), list[Samples]()
-    keys = shuffled_keys(env, seed)
-    follow: Follow = by_rule
+    env, rounds, scorer, passed = DecisionEnv(**settings), list[Samples](), start, 0
     for number in range(ROUNDS):
-        rounds.append(sampled(env, keys, max(1, states // ROUNDS), draws, follow))
-        newest = rounds[-NEWEST:]
-        scorer = fit(Samples(*(np.concatenate([getattr(one, name) for one in newest]) for name in ("features", "changes"))))
-        follow = partial(by_policy, scorer)
+        parts, left = list[Samples](), max(1, states // ROUNDS)
+        while left > 0:
+            name = f"states_{number}_{len(parts)}"
+            make = partial(sampled, env, seed, passed, min(PART, left), draws, partial(by_policy, scorer))
+            found = stages.once(name, make, save_samples, load_samples)
+            parts.append(found)
+            left, passed = left - len(found.features), passed + found.episodes
+        rounds.append(joined(parts))
+        candidates = fit(joined(rounds[-NEWEST:]))
+        scorer = next(iter(candidates.values()))
         say(f"  round {number + 1} of {ROUNDS}")
-    return scorer
+    return candidates
 
 
-def by_rule(key: EpisodeKey) -> tuple[Strategy, Preference]:
-    """Returns one of the simple rules."""
-    drawn = uniform("bandit rule", key.task, key.language, key.seed)
-    return load_strategy(RULES[int(drawn * len(RULES))]), drawn_preference(key)
+def joined(parts: Sequence[Samples]) -> Samples:
+    """Returns samples as one."""
+    features, changes = (np.concatenate([getattr(one, name) for one in parts]) for name in ("features", "changes"))
+    return Samples(features, changes, sum(one.episodes for one in parts))
+
+
+def save_samples(path: Path, samples: Samples) -> None:
+    """Writes samples to a file."""
+    with path.open("wb") as file:
+        np.savez(file, features=samples.features, changes=samples.changes, episodes=np.array(samples.episodes))
+
+
+def load_samples(path: Path) -> Samples:
+    """Reads samples."""
+    with np.load(path, allow_pickle=False) as file:
+        return Samples(file["features"], file["changes"], int(file["episodes"]))
 
 
 def by_policy(scorer: Scorer, key: EpisodeKey) -> tuple[Strategy, Preference]:
@@ -124,16 +144,28 @@ def drawn_preference(key: EpisodeKey) -> Preference:
     return AnyPreference().draw(np.random.default_rng(int(uniform("preference", key.task, key.language, key.seed) * 2**53)))
 
 
-def sampled(env: DecisionEnv, keys: Iterator[EpisodeKey], states: int, draws: int, follow: Follow) -> Samples:
-    """Returns samples of so many states; takes as many keys as it needs."""
+def sampled(env: DecisionEnv, seed: int, passed: int, states: int, draws: int, follow: Follow) -> Samples:
+    """Returns samples of so many states.
+
+    Args:
+        env: Is played.
+        seed: Fixes the episodes.
+        passed: Episodes that were played before.
+        states: How many.
+        draws: Lucks under which every decision is tried.
+        follow: What is played.
+    """
     features: list[tuple[float, ...]] = []
     changes: list[Floats] = []
-    while len(features) < states:
-        key = next(keys)
+    episodes = 0
+    for key in islice(shuffled_keys(env, seed), passed, None):
+        if len(features) >= states:
+            break
+        episodes += 1
         for seen, found in valued_states(env, key, draws, *follow(key)):
             features.append(seen)
             changes.append(found)
-    return Samples(np.array(features[:states]), np.array(changes[:states]))
+    return Samples(np.array(features[:states]), np.array(changes[:states]), episodes)
 
 
 def shuffled_keys(env: DecisionEnv, seed: int) -> Iterator[EpisodeKey]:
@@ -161,19 +193,32 @@ def valued_states(
         advance(env, Decision(int(drawn(step, "which") * len(Decision))) if explores else strategy.decide(env.view()))
 
 
-def doubted(samples: Samples) -> Samples:
-    """Returns samples in which every decision but EDGE completes `DOUBT` standard errors less than it was seen to."""
+def guided(rules: Rules, samples: Samples) -> dict[str, Scorer]:
+    """Returns policies that leave their rule by one margin or another."""
+    coefficients = changes_of(samples)
+    return {f"margin {margin:g}": rules.guided(coefficients, margin) for margin in MARGINS}
+
+
+def grown(samples: Samples, seed: int) -> dict[str, Scorer]:
+    """Returns trees that were grown with one doubt or another."""
+    return {f"doubt {doubt:g}": fit_tree(doubted(samples, doubt), seed) for doubt in DOUBTS}
+
+
+def doubted(samples: Samples, doubt: float) -> Samples:
+    """Returns samples in which every decision but EDGE completes `doubt` standard errors less than it was seen to."""
     changes = samples.changes.copy()
-    changes[:, 1:, 0] -= DOUBT * changes[:, 1:, 0].std(axis=0) / len(changes) ** 0.5
-    return Samples(samples.features, changes)
+    changes[:, 1:, 0] -= doubt * changes[:, 1:, 0].std(axis=0) / len(changes) ** 0.5
+    return Samples(samples.features, changes, samples.episodes)
 
 
-def fit_terms(samples: Samples) -> TermScores:
+def changes_of(samples: Samples) -> Floats:
     """Returns ridge regressions of the changes, the strength of shrinking chosen for each term by leaving one state out.
 
     Shrinking is towards the mean change of a decision. Completion is mostly luck and shrinks much, cost hardly.
+
+    Returns:
+        Coefficients of shape (encoded features, 6, 3).
     """
-    samples = doubted(samples)
     rows = encoded(samples.features)
     scale = np.maximum(rows.std(axis=0), 0.05)
     center = rows.mean(axis=0)
@@ -185,7 +230,7 @@ def fit_terms(samples: Samples) -> TermScores:
         _, fitted = min((_left_out(basis, wanted, ridge) for ridge in RIDGES), key=lambda pair: pair[0])
         coefficients[:, :, term] = fitted / scale[:, None]
         coefficients[0, :, term] = fitted[0] - (center[1:] / scale[1:]) @ fitted[1:]
-    return TermScores(coefficients)
+    return coefficients
 
 
 def _left_out(basis: Floats, wanted: Floats, ridge: float) -> tuple[float, Floats]:
@@ -207,28 +252,9 @@ def fit_tree(samples: Samples, seed: int, depth: int = 5, leaf: float = 0.03) ->
         depth: Most questions from the root to a leaf.
         leaf: Fewest rows in a leaf, as a share of all.
     """
-    samples = doubted(samples)
     features, changes = (np.repeat(part, COPIES, axis=0) for part in (samples.features, samples.changes))
     told = features[:, [COST, PRIVACY]] * np.exp(SCATTER * np.random.default_rng(seed).standard_normal((len(features), 2)))
     features[:, [COST, PRIVACY]] = told
     values = changes[:, :, 0] - changes[:, :, 1] * told[:, :1] - changes[:, :, 2] * told[:, 1:]
     values -= values.mean(axis=1, keepdims=True)
-    return tabled(grow(features, values, depth, max(1, round(leaf * len(features)))))
-
-
-def tabled(tree: Node) -> Questions:
-    """Returns a tree as a table."""
-    rows: list[tuple[int, float, int, int, int]] = []
-
-    def add(node: Node) -> int:
-        place = len(rows)
-        rows.append((-1, 0.0, 0, 0, node.decision) if isinstance(node, Leaf) else (node.feature, node.threshold, 0, 0, 0))
-        if not isinstance(node, Leaf):
-            below, above = add(node.below), add(node.above)
-            rows[place] = (node.feature, node.threshold, below, above, 0)
-        return place
-
-    add(tree)
-    feature, threshold, below, above, decision = zip(*rows, strict=True)
-    whole = partial(np.array, dtype=np.int64)
-    return Questions(whole(feature), np.array(threshold), whole(below), whole(above), whole(decision))
+    return tabled([grow(features, values, depth, max(1, round(leaf * len(features))))])[0]

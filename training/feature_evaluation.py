@@ -21,9 +21,10 @@ from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Prepared, Strategy
 from ec2_env.task import tasks
 from ec2_env.training.evaluation import Score, by_strategy, difference, evaluate, half_width
-from ec2_env.training.features_policy import FeaturePolicy, Preference, Scorer
+from ec2_env.training.features_policy import FeaturePolicy, Preference
 from ec2_env.training.lagrangian import Budget
 from ec2_env.training.preferences import SWEEP, USUAL
+from ec2_env.training.scorers import Scorer
 
 FIXED = tuple(spec for spec in STRATEGIES if spec != "random")
 """Strategies with a rule of their own that nobody trained: what a learned front is held against."""

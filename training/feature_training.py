@@ -1,30 +1,27 @@
 """Trains policies on features for the decision about the cloud: `ec2-env train --method ppo|dqn|bandit|tree`.
 
 A plan of fixed size, one policy for all preferences, saved with a card, and figures on the test split. The plan and the seed fix
-everything; the clock decides nothing.
+everything; the clock decides nothing, and no test episode chooses anything.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 import ec2_env
-from ec2_env.bench.records import start_worker
 from ec2_env.bench.suites import Suite, suite_digest
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.registration import camel
 from ec2_env.reward import Terms
-from ec2_env.training.bandit import Samples, fit_terms, fit_tree, in_rounds
+from ec2_env.training.bandit import grown, guided, in_rounds
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import (
     budgeted,
@@ -37,21 +34,21 @@ from ec2_env.training.feature_evaluation import (
     told,
     verdicts,
 )
-from ec2_env.training.features_policy import Preference, Scorer, save_policy
+from ec2_env.training.features_policy import Preference, load_policy, save_policy
 from ec2_env.training.lagrangian import Budget, Multipliers, settle
-from ec2_env.training.preferences import USUAL, AnyPreference, Preferences
+from ec2_env.training.metrics import Metrics
+from ec2_env.training.preferences import SWEEP, USUAL, AnyPreference
+from ec2_env.training.rules import Rules, raced
 from ec2_env.training.sb3 import train_dqn, train_ppo
+from ec2_env.training.scorers import Scorer
+from ec2_env.training.stages import Stages
+from ec2_env.training.validation import CHOICES, best_of, held_out, worths
 
-Method = Literal["ppo", "dqn", "bandit", "tree"]
-METHODS: tuple[Method, ...] = get_args(Method)
-MINUTES = 2.0
-"""What a plan is sized for, on one idle CPU core."""
-STEPS_A_MINUTE = 40_000
-STATES_A_MINUTE = 500
 PART = 64
 """Episodes of a step in the search for multipliers."""
 HELD_OUT = 700_000
 """First seed of the train instances that multipliers are sought on; learners draw theirs from elsewhere."""
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +58,24 @@ class FeaturePlan:
     Attributes:
         method: How.
         settings: Arguments of `DecisionEnv`; no weights, since these are drawn.
+        rules: Simple rules that race for being what learners start from.
+        rule_episodes: Train episodes of each in the first heat.
         steps: Steps of the env for PPO and DQN.
         states: States whose decisions are tried out for the bandit and the tree.
         draws: Lucks under which they are.
+        validation: Held-out train episodes that candidates are compared on, under each of four preferences.
         test_seeds: Instances of each task that are played for the figures.
         budget: What batches of episodes may use; None to follow preferences.
     """
 
-    method: Method
+    method: Literal["ppo", "dqn", "bandit", "tree"]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    steps: int = round(MINUTES * STEPS_A_MINUTE)
-    states: int = round(MINUTES * STATES_A_MINUTE)
+    rules: int = 110
+    rule_episodes: int = 6
+    steps: int = 50_000
+    states: int = 600
     draws: int = 1
+    validation: int = 60
     test_seeds: int = 2
     budget: Budget | None = None
 
@@ -81,13 +84,15 @@ Plan = FeaturePlan
 
 
 def scaled(plan: FeaturePlan, factor: float) -> FeaturePlan:
-    """Returns a plan with `factor` times the training."""
-    return replace(plan, steps=max(1, round(plan.steps * factor)), states=max(20, round(plan.states * factor)))
-
-
-def sized(plan: Mapping[str, Any], minutes: float) -> FeaturePlan:
-    """Returns a plan for so many minutes of training on an idle core."""
-    return FeaturePlan(**plan, steps=max(1, round(minutes * STEPS_A_MINUTE)), states=max(20, round(minutes * STATES_A_MINUTE)))
+    """Returns a plan with `factor` times the training, and the choosing that belongs to it."""
+    return replace(
+        plan,
+        rules=max(4, min(plan.rules, round(4 * factor * plan.rules))),
+        rule_episodes=max(1, round(plan.rule_episodes * factor)),
+        steps=max(1, round(plan.steps * factor)),
+        states=max(20, round(plan.states * factor)),
+        validation=max(4, round(plan.validation * factor)),
+    )
 
 
 def check(plan: FeaturePlan) -> None:
@@ -102,76 +107,124 @@ def check(plan: FeaturePlan) -> None:
         raise ConfigurationError("policies on features train on thousands of episodes, which takes two simulated models")
 
 
-def train(out: Path, seeds: Sequence[int], plan: FeaturePlan, workers: int = 1) -> list[dict[str, Any]]:
-    """Trains a policy for each seed, saves it with a card, prints and returns how they do on the test split.
-
-    Args:
-        out: Folder of the policy; with several seeds, they go into `seed0` and so on in it.
-        seeds: Fix episodes, exploration and networks.
-        plan: What to train.
-        workers: Processes; the results do not depend on them.
+def prepare(out: Path, plan: FeaturePlan) -> None:
+    """Plays what all seeds are compared with, once for all of them.
 
     Raises:
         ConfigurationError: if a model is not simulated.
+    """
+    check(plan)
+    references(out, plan)
+
+
+def references(out: Path, plan: FeaturePlan) -> list[Score]:
+    """Returns how the fixed strategies do on the test split; played once for a folder."""
+    keys = test_keys(plan)
+    stages = Stages(out / "references", {"settings": plan.settings, "test_seeds": plan.test_seeds})
+    if not stages.has("fixed"):
+        _tell(f"playing {len(keys)} episodes of the test split with the fixed strategies")
+    return stages.records("fixed", lambda: list(fixed_scores(plan.settings, keys).values()), list[Score])
+
+
+def train(out: Path, seed: int, plan: FeaturePlan, base: Path | None = None) -> list[Score]:
+    """Trains one policy, saves it with a card, and returns how it does on the test split, beside the fixed strategies.
+
+    Args:
+        out: Folder of the policy. Stages that are finished there are not done again.
+        seed: Fixes episodes, exploration and networks.
+        plan: What to train.
+        base: Of no effect; policies on features start from nothing.
+
+    Raises:
+        ConfigurationError: if a model is not simulated, or the folder holds another run.
         MissingExtra: if Stable-Baselines3 is needed and not installed.
     """
     check(plan)
-    _tell(f"playing {len(test_keys(plan))} episodes of the test split with the fixed strategies")
-    fixed = fixed_scores(plan.settings, test_keys(plan))
-    folders = [out if len(seeds) == 1 else out / f"seed{seed}" for seed in seeds]
-    job = partial(train_one, plan, fixed)
-    if workers == 1:
-        results = list(map(job, seeds, folders))
-    else:
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=spawn, initializer=start_worker) as pool:
-            results = list(pool.map(job, seeds, folders))
-    for line in summary(results):
-        _tell(line)
-    return results
-
-
-def train_one(plan: FeaturePlan, fixed: Mapping[str, Score], seed: int, folder: Path) -> dict[str, Any]:
-    """Trains, saves and judges one policy; returns its figures."""
-    _tell(f"seed {seed}: training with {plan.method}")
-    scorer, preference = learned(plan, seed, partial(_say_of, seed))
-    _tell(f"seed {seed}: playing the test split")
-    keys = test_keys(plan)
+    say = partial(_say_of, seed)
+    shared = out.parent if out.name == f"seed{seed}" else out
+    fixed = {score.name: score for score in references(shared, plan)}
+    stages = Stages(out, {"plan": asdict(plan), "seed": seed})
+    scorer, preference, chosen = learned(plan, seed, stages, say)
+    say("playing the test split")
     if preference is None or plan.budget is None:
-        scores = swept(scorer, plan.settings, keys)
-        found = verdicts(scores, fixed)
-        text = f"{table(plan.method, scores[USUAL], fixed)}\n\n{sweep_table(scores)}"
+        mine = stages.records("test", lambda: list(swept(scorer, plan.settings, test_keys(plan)).values()), list[Score])
+        scores = dict(zip(SWEEP, mine, strict=True))
+        usual = replace(scores[USUAL], name=plan.method)
+        found, text = verdicts(scores, fixed), f"{table(plan.method, usual, fixed)}\n\n{sweep_table(scores)}"
+        told_of = [*fixed.values(), *mine, usual]
     else:
-        mine = played(f"{plan.method} to a budget", told(scorer, preference), plan.settings, keys)
-        weighed = played("weighted rewards", told(scorer, USUAL), plan.settings, keys)
-        found = {"budget": budgeted(plan.budget, mine, weighed, seed), "multipliers": preference._asdict()}
-        text = table(mine.name, mine, {**fixed, weighed.name: weighed})
+        pair = {f"{plan.method} to a budget": preference, "weighted rewards": USUAL}
+        play = partial(_played_as, scorer, plan)
+        kept = stages.records("test", lambda: [play(name, wanted) for name, wanted in pair.items()], list[Score])
+        found = {"budget": budgeted(plan.budget, kept[0], kept[1], seed), "multipliers": preference._asdict()}
+        text = table(kept[0].name, kept[0], {**fixed, kept[1].name: kept[1]})
+        told_of = [*fixed.values(), kept[1], kept[0]]
     _tell(text)
-    save_policy(folder, scorer, card(plan, seed, found), preference)
-    return found
+    save_policy(out, scorer, card(plan, seed, {**found, "chosen": chosen}), preference)
+    return told_of
 
 
-def learned(plan: FeaturePlan, seed: int, say: Callable[[str], None] = lambda text: None) -> tuple[Scorer, Preference | None]:
-    """Returns what was learned, and the multipliers if there is a budget."""
+def _played_as(scorer: Scorer, plan: FeaturePlan, name: str, wanted: Preference) -> Score:
+    return played(name, told(scorer, wanted), plan.settings, test_keys(plan))
+
+
+def learned(plan: FeaturePlan, seed: int, stages: Stages, say: Say) -> tuple[Scorer, Preference | None, dict[str, Any]]:
+    """Returns what was learned, the multipliers if there is a budget, and how it was chosen among candidates."""
     ascent = Multipliers(budget=plan.budget) if plan.budget is not None else None
-    if plan.method in ("ppo", "dqn"):
-        climbing = ascent if plan.method == "ppo" else None
-        scorer = _by_reinforcement(plan, seed, say, climbing)
-    else:
-        fit: Callable[[Samples], Scorer] = fit_terms if plan.method == "bandit" else partial(fit_tree, seed=seed)
-        scorer = in_rounds(plan.settings, plan.states, plan.draws, seed, fit, say)
-    if plan.budget is None or ascent is None:
-        return scorer, None
+    rules = _rules(plan, seed, stages, say)
+
+    def make() -> tuple[Scorer, Any, Any]:
+        say(f"training with {plan.method}")
+        with Metrics(stages.folder.parent) as metrics:
+            candidates = _candidates(plan, rules, seed, stages, metrics, say, ascent)
+            say(f"choosing among {len(candidates)} candidates on {plan.validation} held-out train episodes")
+            keys = held_out(DecisionEnv(**plan.settings), CHOICES, seed, plan.validation)
+            found = worths(candidates, plan.settings, keys) if len(candidates) > 1 else dict.fromkeys(candidates, (0.0,))
+            name = best_of(found)
+            for place, returns in enumerate(found.values()):
+                metrics.log("choice", place, **{"return": float(np.mean(returns))})
+        say("  " + ", ".join(f"{one} {np.mean(returns):.3f}" for one, returns in found.items()) + f": {name}")
+        start = list(ascent.values) if ascent is not None else None
+        return candidates[name], start, {"candidate": name, "mean_returns": found}
+
+    def save(path: Path, made: tuple[Scorer, Any, Any]) -> None:
+        save_policy(path, made[0], {"start": made[1], "chosen": made[2]})
+
+    def load(path: Path) -> tuple[Scorer, Any, Any]:
+        policy = load_policy(str(path))
+        about = json.loads((path / "card.json").read_text(encoding="utf-8"))
+        return policy.scorer, about["start"], about["chosen"]
+
+    scorer, start, chosen = stages.once("policy", make, save, load)
+    chosen = {**chosen, "rules": rules.described()}
+    if plan.budget is None or start is None:
+        return scorer, None, chosen
     say("seeking the multipliers under which the budget is kept on train episodes")
-    return scorer, settle(partial(play_part, plan.settings, scorer), plan.budget, ascent.values)
+    seek = partial(settle, partial(play_part, plan.settings, scorer), plan.budget, Preference(*start))
+    return scorer, stages.records("multipliers", seek, Preference), chosen
 
 
-def _by_reinforcement(plan: FeaturePlan, seed: int, say: Callable[[str], None], ascent: Multipliers | None) -> Scorer:
-    preferences: Preferences = ascent or AnyPreference()
-    if plan.method == "dqn":
-        return train_dqn(plan.settings, preferences, plan.steps, seed, say)
-    ended = ascent.ascend if ascent is not None else lambda: None
-    return train_ppo(plan.settings, preferences, plan.steps, seed, say, ended)
+def _rules(plan: FeaturePlan, seed: int, stages: Stages, say: Say) -> Rules:
+    """Returns the rules that the learner starts from."""
+    if not stages.has("rules"):
+        say(f"racing {plan.rules} simple rules on train episodes")
+    race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, seed, say)
+    return Rules.of(stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]]))
+
+
+def _candidates(
+    plan: FeaturePlan, rules: Rules, seed: int, stages: Stages, metrics: Metrics, say: Say, ascent: Multipliers | None
+) -> Mapping[str, Scorer]:
+    """Returns policies of which one is to be chosen."""
+    match plan.method:
+        case "dqn":
+            return train_dqn(plan.settings, AnyPreference(), plan.steps, seed, stages, metrics, say)
+        case "ppo":
+            ended = ascent.ascend if ascent is not None else lambda: None
+            return train_ppo(plan.settings, ascent or AnyPreference(), rules, plan.steps, seed, stages, metrics, say, ended)
+        case "bandit" | "tree":
+            fit = partial(guided, rules) if plan.method == "bandit" else partial(grown, seed=seed)
+            return in_rounds(plan.settings, plan.states, plan.draws, seed, fit, rules.alone(), stages, say)
 
 
 def play_part(settings: Mapping[str, Any], scorer: Scorer, wanted: Preference, number: int) -> tuple[Terms, ...]:
@@ -204,32 +257,6 @@ def card(plan: FeaturePlan, seed: int, results: Mapping[str, Any]) -> dict[str, 
         "test_suite_sha256": suite_digest(suite),
         "results": results,
     }
-
-
-def summary(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Says in words how the policies of all seeds do; intervals over seeds are of the mean, by Student's t."""
-    if "budget" in results[0]:
-        kept = {name: [found["budget"][name]["batches_within"] for found in results] for name in results[0]["budget"]}
-        return [f"{name}: {over_seeds(values)} of the test batches within the budget" for name, values in kept.items()]
-    specs = list(dict.fromkeys(spec for found in results for spec in found["over"]))
-    lines = [f"return at the usual weights: {over_seeds([found['return'] for found in results])}"]
-    for spec in specs:
-        lines.append(f"minus {spec}: {over_seeds([found['over'][spec]['mean'] for found in results])}")
-    gains = [found["hypervolume"]["gain"] for found in results]
-    lows = ", ".join(f"{found['hypervolume']['low']:+.3f} to {found['hypervolume']['high']:+.3f}" for found in results)
-    return [*lines, f"hypervolume over that of the fixed strategies: {over_seeds(gains)} (95% over episodes, by seed: {lows})"]
-
-
-T_TABLE = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-"""Student's t by number of seeds, two-sided, 95%."""
-
-
-def over_seeds(values: Sequence[float]) -> str:
-    """Returns a mean, with half the width of its 95% interval over seeds if there are several."""
-    if len(values) not in T_TABLE:
-        return f"{fmean(values):+.3f}" + (f" ({len(values)} seeds)" if len(values) > 1 else "")
-    width = T_TABLE[len(values)] * float(np.std(values, ddof=1)) / len(values) ** 0.5
-    return f"{fmean(values):+.3f} ± {width:.3f} ({len(values)} seeds)"
 
 
 def _say_of(seed: int, text: str) -> None:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,15 @@ class Multipliers:
     def ended(self, total: Terms) -> None:
         """Takes note of an episode."""
         self._found.append(total)
+
+    def state(self) -> Any:
+        """Returns the multipliers, and the episodes since they moved last."""
+        return {"values": list(self.values), "found": [[one.task, one.cost, one.exposure] for one in self._found]}
+
+    def restore(self, state: Any) -> None:
+        """Goes on from what `state` returned."""
+        self.values = Preference(*state["values"])
+        self._found[:] = [Terms(*one) for one in state["found"]]
 
     def ascend(self) -> None:
         """Moves the multipliers by the episodes since the last time; two episodes are the least."""

@@ -2,8 +2,8 @@
 
 The module has four names, as `ec2_env.training.quick` does:
 
-- `Plan`, a frozen dataclass whose fields all have defaults but those in `given`: how much of everything. `settings` are the arguments of `DecisionEnv`
-  or `WorkspaceEnv`, `test_seeds` the instances of each task that are played in the end.
+- `Plan`, a frozen dataclass whose fields all have defaults but those in `given`: how much of everything. `settings` are the
+  arguments of `DecisionEnv` or `WorkspaceEnv`, `test_seeds` the instances of each task that are played in the end.
 - `scaled(plan, factor) -> Plan`: so many times as much training.
 - `train(out, seed, plan, base=None) -> list[Score]`: trains one policy into the folder `out`, goes on from what it had done there
   before it was stopped (`ec2_env.training.stages`), and returns how policies do on the same test episodes. **The last score is
@@ -35,6 +35,7 @@ class Method:
         given: Fields of the plan that make this method of the module.
         minutes: What the plan of the module is sized for, on two idle CPU cores.
         extras: Names of the extras that have to be installed.
+        decides: Whether what is trained decides about the cloud, so that `learned:FOLDER` is a strategy.
     """
 
     about: str
@@ -42,6 +43,7 @@ class Method:
     given: Mapping[str, Any] = field(default_factory=dict)
     minutes: float = 15.0
     extras: tuple[str, ...] = ("local", "train")
+    decides: bool = True
 
     def load(self) -> ModuleType:
         """Imports the module."""

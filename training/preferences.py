@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any, Protocol
 
 import gymnasium as gym
@@ -13,6 +14,8 @@ from gymnasium import spaces
 from ec2_env.envs import DecisionEnv
 from ec2_env.features import NAMES
 from ec2_env.reward import RewardWeights, Terms, terms
+from ec2_env.rollout import EpisodeKey, play
+from ec2_env.strategy import Strategy
 from ec2_env.training.evaluation import episode_terms
 from ec2_env.training.features_policy import Preference
 
@@ -36,6 +39,14 @@ class Preferences(Protocol):
         """Is told what an episode brought."""
         ...
 
+    def state(self) -> Any:
+        """Returns what it remembers, as plain data."""
+        ...
+
+    def restore(self, state: Any) -> None:
+        """Remembers what `state` returned."""
+        ...
+
 
 class AnyPreference:
     """Draws from all that a user may want: often little weight, rarely much."""
@@ -45,6 +56,12 @@ class AnyPreference:
         return Preference(*(self._weight(generator) for _ in range(2)))
 
     def ended(self, total: Terms) -> None:
+        """Changes nothing."""
+
+    def state(self) -> Any:
+        """Returns nothing."""
+
+    def restore(self, state: Any) -> None:
         """Changes nothing."""
 
     def _weight(self, generator: np.random.Generator) -> float:
@@ -59,11 +76,19 @@ class FeatureEnv(gym.Env[Any, np.int64]):
     Args:
         settings: Arguments of `DecisionEnv`.
         preferences: Where preferences come from; envs may share one.
+        par: Returns what the last reward of an episode is to be measured against, for a preference: a strategy that plays the
+            same episode under the same luck. What both have of it in common is no longer noise, and as no decision changes the
+            par, no policy becomes better or worse by it. None for the rewards as they are.
     """
 
-    def __init__(self, settings: Mapping[str, Any], preferences: Preferences) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], preferences: Preferences, par: Callable[[Preference], Strategy] | None = None
+    ) -> None:
         self.inner = DecisionEnv(**settings)
         self.preferences = preferences
+        self._par = par
+        self._beside = DecisionEnv(**settings)
+        self._to_beat = 0.0
         self.action_space = self.inner.action_space
         self.observation_space = spaces.Box(-1, 5, (len(NAMES),), np.float32)
 
@@ -73,6 +98,10 @@ class FeatureEnv(gym.Env[Any, np.int64]):
         wanted = self.preferences.draw(self.np_random)
         self.inner.weights = RewardWeights(cost=wanted.cost, privacy=wanted.privacy)
         observation, _ = self.inner.reset(seed=seed, options=options)
+        self._to_beat = 0.0
+        if self._par is not None:
+            play(self._beside, self._par(wanted), self._key())
+            self._to_beat = episode_terms(self._beside).scalar(self.inner.weights)
         return observation["features"], {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -82,7 +111,36 @@ class FeatureEnv(gym.Env[Any, np.int64]):
         since = len(session.events)
         inner.take(action)
         found = terms(session.events[since:], inner._levels, session.episode.units, inner._reference)
-        over = session.ended
+        over, reward = session.ended, found.scalar(inner.weights)
         if over:
             self.preferences.ended(episode_terms(inner))
-        return np.array(inner.features(), np.float32), found.scalar(inner.weights), over, False, {}
+            reward -= self._to_beat
+        return np.array(inner.features(), np.float32), reward, over, False, {}
+
+    def _key(self) -> EpisodeKey:
+        session = self.inner._running()
+        one = session.episode
+        return EpisodeKey(task=one.name, language=one.language, split=one.split, seed=one.seed, trial=session.trial)
+
+    def state(self) -> dict[str, Any]:
+        """Returns all that the rest of the training depends on, in the middle of an episode, as plain data."""
+        inner = self.inner
+        return {
+            "key": asdict(self._key()),
+            "decisions": [int(one) for one in inner.decisions],
+            "preference": [inner.weights.cost, inner.weights.privacy],
+            "to_beat": self._to_beat,
+            "random": [self.np_random.bit_generator.state, inner.np_random.bit_generator.state],
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Comes into the state that `state` returned, by taking the decisions of the episode again."""
+        inner, key = self.inner, EpisodeKey(**state["key"])
+        inner.weights = RewardWeights(cost=state["preference"][0], privacy=state["preference"][1])
+        inner.begin(key.task, key.language, key.split, key.seed, key.trial)
+        inner.features()
+        for decision in state["decisions"]:
+            inner.take(decision)
+            inner.features()
+        self._to_beat = state["to_beat"]
+        self.np_random.bit_generator.state, inner.np_random.bit_generator.state = state["random"]

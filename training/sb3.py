@@ -3,14 +3,15 @@
 Everything runs in one process with one thread, so a seed fixes the result. An episode is about twenty steps and its return is
 not discounted.
 
-PPO does not start from nothing. A return is mostly luck, and a policy that starts without a rule learns little in minutes but
-that the cloud costs: it ended at edge_only. So it first learns to decide as the fixed strategies do, under each preference as
-the one that returns most on some train episodes, with some chance left to all other decisions, and improves on that.
+PPO does not start from nothing: a return is mostly luck, and a policy that starts without a rule learns little in minutes but
+that the cloud costs. It starts as a copy of the simple rule that suits each preference (`ec2_env.training.rules`), with a little
+chance left to all other decisions. What it gets in an episode is measured against what that rule gets in the same episode under
+the same luck. And of the policies on the way, the one is kept that does best on train episodes that nothing was trained on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,34 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ec2_env.registry import require
-from ec2_env.rollout import play
-from ec2_env.strategy import Strategy, decision_of, load_strategy
-from ec2_env.training.bandit import shuffled_keys
-from ec2_env.training.evaluation import episode_terms
-from ec2_env.training.features_policy import Floats, Network
-from ec2_env.training.preferences import FeatureEnv, Preferences
+from ec2_env.training.features_policy import Preference
+from ec2_env.training.metrics import Metrics
+from ec2_env.training.preferences import AnyPreference, FeatureEnv, Preferences
+from ec2_env.training.rules import Rules
+from ec2_env.training.sb3_checkpoint import Checkpoint
+from ec2_env.training.scorers import COST, PRIVACY, Floats, Network, Scorer
+from ec2_env.training.stages import Stages
 from ec2_env.training.states import EXPLORE
 
 ENVS = 16
 """Episodes that run side by side."""
 HIDDEN = (64, 64)
-STARTS = (
-    "edge_only",
-    "sketch_guided",
-    "adaptive_assistance:redacted",
-    "adaptive_assistance",
-    "step_routing:redacted",
-    "cloud_only",
-)
-"""Strategies that PPO may start from."""
-MEASURED = 48
-"""Train episodes on which they are compared."""
-CLONED = 150
+CLONED = 100
 """Train episodes from whose states the first policy is learned."""
-LEFT = 0.4
+COPIES = 8
+"""Preferences under which each of these states is shown."""
+LEFT = 0.15
 """Chance left to the other decisions together."""
-PASSES = 200
+PASSES = 30
 """Passes over these states."""
+SNAPSHOTS = 4
+"""Policies on the way, beside the first one, of which one is kept."""
+CHECKPOINTS = 20
+"""Checkpoints of a whole training."""
 PPO: Mapping[str, Any] = {
     "n_steps": 128,
     "batch_size": 512,
@@ -53,7 +50,7 @@ PPO: Mapping[str, Any] = {
     "gamma": 1.0,
     "gae_lambda": 0.95,
     "ent_coef": 0.003,
-    "target_kl": 0.05,
+    "target_kl": 0.02,
 }
 DQN: Mapping[str, Any] = {
     "learning_rate": 5e-4,
@@ -70,23 +67,30 @@ DQN: Mapping[str, Any] = {
 }
 RATE = 5e-4
 """Learning rate of PPO at the start; it falls to 0."""
+Say = Callable[[str], None]
 
 
 def train_ppo(
     settings: Mapping[str, Any],
     preferences: Preferences,
+    rules: Rules,
     steps: int,
     seed: int,
-    say: Callable[[str], None] = lambda text: None,
+    stages: Stages,
+    metrics: Metrics,
+    say: Say = lambda text: None,
     rollout_ended: Callable[[], None] = lambda: None,
-) -> Network:
-    """Trains with PPO (Schulman et al., arXiv 1707.06347) and returns the policy, which takes the likeliest decision.
+) -> dict[str, Scorer]:
+    """Trains with PPO (Schulman et al., arXiv 1707.06347); returns policies on the way, which take the likeliest decision.
 
     Args:
         settings: Arguments of `DecisionEnv`.
         preferences: Where the preference of each episode comes from.
+        rules: What it starts from, and what returns are measured against.
         steps: Steps of the env, rounded up to whole rollouts of `ENVS` times `PPO["n_steps"]`.
         seed: Fixes episodes, exploration and network.
+        stages: Of the run; its workplace `policy` holds the checkpoint.
+        metrics: Of the run.
         say: Is told from time to time how it goes.
         rollout_ended: Is called after every rollout, before the policy is updated.
 
@@ -96,10 +100,23 @@ def train_ppo(
     torch = _quiet_torch()
     sb3 = require("stable_baselines3", extra="rl")
     settled = {**PPO, "learning_rate": lambda left: RATE * left}
-    model = sb3.PPO("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
-    _clone(torch, model.policy, *decided_states(settings, preferences, seed))
-    model.learn(steps, callback=_telling(steps, say, rollout_ended))
-    return _network([*model.policy.mlp_extractor.policy_net, model.policy.action_net], "tanh")
+    envs = _envs(settings, preferences, rules.policy)
+    model = sb3.PPO("MlpPolicy", envs, seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
+    checkpoint = Checkpoint(stages.workplace("policy"), preferences)
+    kept = checkpoint.load(model)
+    if kept is None:
+        agreed = _clone(torch, model.policy, *decided_states(settings, rules, seed))
+        say(f"  the copy decides as the rules in {agreed:.1%} of their states")
+        kept = {"start": _held(model)}
+    metrics.rewind("ppo", model.num_timesteps)
+    watching = _Watching("ppo", steps, checkpoint, kept, metrics, say, rollout_ended, model.num_timesteps)
+    model.learn(steps - model.num_timesteps, callback=watching.callback(), reset_num_timesteps=False)
+    kept["whole"] = _held(model)
+    found: dict[str, Scorer] = {}
+    for name, state in kept.items():
+        model.policy.load_state_dict(state)
+        found[name] = _network([*model.policy.mlp_extractor.policy_net, model.policy.action_net], "tanh")
+    return found
 
 
 def train_dqn(
@@ -107,62 +124,67 @@ def train_dqn(
     preferences: Preferences,
     steps: int,
     seed: int,
-    say: Callable[[str], None] = lambda text: None,
-) -> Network:
-    """Trains with DQN (Mnih et al. 2015) and returns the network of values; arguments and errors as in `train_ppo`."""
+    stages: Stages,
+    metrics: Metrics,
+    say: Say = lambda text: None,
+) -> dict[str, Scorer]:
+    """Trains with DQN (Mnih et al. 2015) from nothing; returns networks of values; arguments and errors as in `train_ppo`."""
     _quiet_torch()
     sb3 = require("stable_baselines3", extra="rl")
     model = sb3.DQN("MlpPolicy", _envs(settings, preferences), seed=seed, device="cpu", policy_kwargs=_nets(), **DQN)
-    model.learn(steps, callback=_telling(steps, say, lambda: None), log_interval=10**9)
-    return _network(model.q_net.q_net, "relu")
-
-
-def decided_states(settings: Mapping[str, Any], preferences: Preferences, seed: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Returns features of states, under preferences, and what the best start decides there; some of the moves are random."""
-    env, rules = FeatureEnv(settings, preferences), [load_strategy(spec) for spec in STARTS]
-    env.reset(seed=seed)
-    found = measured(env, rules)
-    env.action_space.seed(seed)
-    features, decisions = list[Any](), list[int]()
-    for _ in range(CLONED):
-        seen, _ = env.reset()
-        over, weights = False, env.inner.weights
-        returns = [weights.task * task - weights.cost * cost - weights.privacy * exposure for task, cost, exposure in found]
-        rule = rules[int(np.argmax(returns))]
-        while not over:
-            features.append(seen)
-            decisions.append(int(decision_of(rule.decide(env.inner.view()))))
-            explores = env.np_random.random() < EXPLORE
-            seen, _, over, _, _ = env.step(env.action_space.sample() if explores else decisions[-1])
-    return np.array(features, np.float64), np.array(decisions)
-
-
-def measured(env: FeatureEnv, rules: Sequence[Strategy]) -> list[tuple[float, float, float]]:
-    """Returns the mean completion, cost and exposure of strategies on the same train episodes."""
-    inner = env.inner
-    keys = [key for key, _ in zip(shuffled_keys(inner, int(env.np_random.integers(500))), range(MEASURED), strict=False)]
-    found = []
-    for rule in rules:
-        totals = []
-        for key in keys:
-            play(inner, rule, key)
-            total = episode_terms(inner)
-            totals.append((total.task, total.cost, total.exposure))
-        task, cost, exposure = np.mean(totals, axis=0).tolist()
-        found.append((task, cost, exposure))
+    checkpoint = Checkpoint(stages.workplace("policy"), preferences)
+    kept = checkpoint.load(model) or {}
+    metrics.rewind("dqn", model.num_timesteps)
+    watching = _Watching("dqn", steps, checkpoint, kept, metrics, say, lambda: None, model.num_timesteps)
+    model.learn(steps - model.num_timesteps, callback=watching.callback(), log_interval=10**9, reset_num_timesteps=False)
+    kept["whole"] = _held(model)
+    found: dict[str, Scorer] = {}
+    for name, state in kept.items():
+        model.policy.load_state_dict(state)
+        found[name] = _network(model.q_net.q_net, "relu")
     return found
 
 
-def _clone(torch: Any, policy: Any, features: Floats, decisions: NDArray[np.int64]) -> None:
-    """Trains the actor to decide as a strategy did, with `LEFT` for everything else."""
+def decided_states(settings: Mapping[str, Any], rules: Rules, seed: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Returns features of states, each under several preferences, and what the rules decide there; some moves are random."""
+    env, scorer = FeatureEnv(settings, AnyPreference()), rules.alone()
+    env.reset(seed=seed)
+    env.action_space.seed(seed)
+    rows, decisions = list[Floats](), list[int]()
+    for _ in range(CLONED):
+        seen, _ = env.reset()
+        over = False
+        while not over:
+            told = np.array(seen, np.float64)
+            own = int(scorer.scores(told.tolist()).argmax())
+            for number in range(COPIES):
+                row = told.copy()
+                if number:
+                    row[[COST, PRIVACY]] = AnyPreference().draw(env.np_random)
+                rows.append(row)
+                decisions.append(int(scorer.scores(row.tolist()).argmax()) if number else own)
+            explores = env.np_random.random() < EXPLORE
+            seen, _, over, _, _ = env.step(env.action_space.sample() if explores else own)
+    return np.array(rows), np.array(decisions)
+
+
+def _clone(torch: Any, policy: Any, features: Floats, decisions: NDArray[np.int64]) -> float:
+    """Trains the actor to decide as the rules do, with `LEFT` for all else; returns how often its likeliest decision agrees."""
     seen, wanted = torch.tensor(features, dtype=torch.float32), torch.tensor(decisions)
-    optimizer = torch.optim.Adam(policy.parameters(), lr=3e-3)
+    actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
+    optimizer = torch.optim.Adam(actor, lr=3e-3)
+    batches = max(1, len(wanted) // 512)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, PASSES * batches)
     for _ in range(PASSES):
-        logits = policy.get_distribution(seen).distribution.logits
-        loss = torch.nn.functional.cross_entropy(logits, wanted, label_smoothing=LEFT)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        for rows in torch.randperm(len(wanted)).tensor_split(batches):
+            logits = policy.get_distribution(seen[rows]).distribution.logits
+            loss = torch.nn.functional.cross_entropy(logits, wanted[rows], label_smoothing=LEFT)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+    with torch.no_grad():
+        return float((policy.get_distribution(seen).distribution.logits.argmax(-1) == wanted).float().mean())
 
 
 def _quiet_torch() -> Any:
@@ -176,34 +198,72 @@ def _nets() -> dict[str, Any]:
     return {"net_arch": list(HIDDEN)}
 
 
-def _envs(settings: Mapping[str, Any], preferences: Preferences) -> Any:
+def _envs(settings: Mapping[str, Any], preferences: Preferences, par: Callable[[Preference], Any] | None = None) -> Any:
     vec_env = require("stable_baselines3.common.vec_env", extra="rl")
-    return vec_env.DummyVecEnv([partial(FeatureEnv, settings, preferences) for _ in range(ENVS)])
+    return vec_env.DummyVecEnv([partial(FeatureEnv, settings, preferences, par) for _ in range(ENVS)])
 
 
-def _telling(steps: int, say: Callable[[str], None], rollout_ended: Callable[[], None]) -> Any:
-    """Returns a callback that says ten times how far it is."""
-    callback: Any = require("stable_baselines3.common.callbacks", extra="rl").BaseCallback
-
-    class Telling(callback):  # type: ignore[misc]  # loaded only now, so that its type is not known
-        """Says how many steps are done."""
-
-        told = 0
-
-        def _on_step(self) -> bool:
-            if self.num_timesteps * 10 >= steps * (self.told + 1):
-                self.told += 1
-                say(f"  {self.num_timesteps} steps")
-            return True
-
-        def _on_rollout_end(self) -> None:
-            rollout_ended()
-
-    return Telling()
+def _held(model: Any) -> dict[str, Any]:
+    """Returns a copy of the networks as they are."""
+    return {name: tensor.clone() for name, tensor in model.policy.state_dict().items()}
 
 
-def _network(layers: Any, kind: Any) -> Network:
+class _Watching:
+    """Follows a training: says how far it is, takes figures down, and keeps checkpoints and policies on the way."""
+
+    def __init__(
+        self,
+        name: str,
+        steps: int,
+        checkpoint: Checkpoint,
+        kept: dict[str, Any],
+        metrics: Metrics,
+        say: Say,
+        rollout_ended: Callable[[], None],
+        begun: int,
+    ) -> None:
+        self.name, self.steps, self.checkpoint, self.kept = name, steps, checkpoint, kept
+        self.metrics, self.say, self.rollout_ended = metrics, say, rollout_ended
+        self.saved = begun * CHECKPOINTS // steps
+
+    def callback(self) -> Any:
+        """Returns it as a callback of Stable-Baselines3."""
+        base: Any = require("stable_baselines3.common.callbacks", extra="rl").BaseCallback
+        watching = self
+
+        class Telling(base):  # type: ignore[misc]  # loaded only now, so that its type is not known
+            """Passes on where the training is."""
+
+            def _on_step(self) -> bool:
+                return True
+
+            def _on_rollout_start(self) -> None:
+                watching.between(self.model)
+
+            def _on_rollout_end(self) -> None:
+                watching.rollout_ended()
+
+        return Telling()
+
+    def between(self, model: Any) -> None:
+        """Is called between two rollouts, when nothing is half done."""
+        done = model.num_timesteps
+        if done == 0 or done * CHECKPOINTS // self.steps == self.saved:
+            return
+        self.saved = done * CHECKPOINTS // self.steps
+        passed = done * SNAPSHOTS // self.steps
+        if 0 < passed < SNAPSHOTS:
+            self.kept.setdefault(f"after {passed}/{SNAPSHOTS}", _held(model))
+        figures = {name.rpartition("/")[2]: value for name, value in model.logger.name_to_value.items()}
+        self.metrics.log(self.name, done, **{name: float(value) for name, value in figures.items()})
+        self.checkpoint.save(model, self.kept)
+        self.say(f"  {done} of {self.steps} steps")
+
+
+def _network(layers: Any, kind: str) -> Network:
     """Returns the dense layers among torch modules as arrays."""
     dense = [layer for layer in layers if hasattr(layer, "weight")]
     parts = [[tensor.detach().numpy().astype(np.float64) for tensor in (one.weight.T, one.bias)] for one in dense]
-    return Network(tuple((np.ascontiguousarray(weights), bias) for weights, bias in parts), kind)
+    return Network(
+        tuple((np.ascontiguousarray(weights), bias.copy()) for weights, bias in parts), "tanh" if kind == "tanh" else "relu"
+    )

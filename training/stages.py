@@ -85,7 +85,11 @@ class Stages:
         def save(path: Path, made: T) -> None:
             path.write_bytes(msgspec.json.encode(made))
 
-        return self.once(name, make, save, lambda path: msgspec.json.decode(path.read_bytes(), type=kind))
+        def load(path: Path) -> T:
+            found: T = msgspec.json.decode(path.read_bytes(), type=kind)
+            return found
+
+        return self.once(name, make, save, load)
 
     def has(self, name: str) -> bool:
         """Says whether a stage is finished."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ec2_env.bench.landscape_tree import Leaf
 from ec2_env.cli import main
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
@@ -15,13 +18,17 @@ from ec2_env.features import NAMES
 from ec2_env.reward import RewardWeights, Terms
 from ec2_env.strategy import load_strategy
 from ec2_env.training import sb3
-from ec2_env.training.bandit import Samples, fit_terms, fit_tree, in_rounds
+from ec2_env.training.bandit import Samples, changes_of, doubted, fit_tree, grown, guided, in_rounds
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import front, volume
-from ec2_env.training.feature_training import FeaturePlan, learned, summary
-from ec2_env.training.features_policy import COST, PRIVACY, Preference
+from ec2_env.training.feature_training import FeaturePlan, learned
+from ec2_env.training.features_policy import Preference
 from ec2_env.training.lagrangian import MOST, Budget, Multipliers, moved, settle
+from ec2_env.training.metrics import Metrics
 from ec2_env.training.preferences import SWEEP, USUAL, AnyPreference, FeatureEnv
+from ec2_env.training.rules import NEVER, Rules, raced, winners
+from ec2_env.training.scorers import COST, PRIVACY
+from ec2_env.training.stages import Stages
 
 SMALL = {"task": "forward_invoice", "language": "en"}
 
@@ -63,41 +70,163 @@ def samples(states: int = 400) -> Samples:
     return Samples(features, changes)
 
 
-@pytest.mark.parametrize("fit", [fit_terms, lambda found: fit_tree(found, seed=0)])
-def test_fitted_policies_ask_where_it_helps_and_where_it_is_worth_its_cost(fit) -> None:  # type: ignore[no-untyped-def]
-    scorer = fit(samples())
-    doubt, sure = [0.5] * len(NAMES), [0.5] * len(NAMES)
-    doubt[NAMES.index("entropy")], sure[NAMES.index("entropy")] = 0.95, 0.05
-    for row in (doubt, sure):
-        row[COST] = row[PRIVACY] = 0.5
-    assert (int(scorer.scores(doubt).argmax()), int(scorer.scores(sure).argmax())) == (3, 0)
+EDGE_RULE = Rules(trees=(Leaf(0),), terms=np.array([[0.4, 0.0, 0.0]]))
 
 
-def test_a_high_cost_weight_keeps_the_terms_from_asking() -> None:
+def asking(cost: float, doubt: bool) -> list[float]:
     row = [0.5] * len(NAMES)
-    row[NAMES.index("entropy")], row[COST] = 0.95, 5.0
-    assert int(fit_terms(samples()).scores(row).argmax()) == 0
+    row[NAMES.index("entropy")], row[COST], row[PRIVACY] = (0.95 if doubt else 0.05), cost, 0.5
+    return row
 
 
-def test_rounds_give_the_same_policy_again() -> None:
-    once, again = (in_rounds(SMALL, 16, 1, 0, fit_terms).arrays()["coefficients"] for _ in range(2))
-    assert once.tolist() == again.tolist()
+@pytest.mark.parametrize("fit", [partial(guided, EDGE_RULE), partial(grown, seed=0)])
+def test_fitted_policies_ask_where_it_helps(fit) -> None:  # type: ignore[no-untyped-def]
+    scorer = next(iter(fit(samples()).values()))
+    assert [int(scorer.scores(asking(0.5, doubt)).argmax()) for doubt in (True, False)] == [3, 0]
+
+
+def test_a_policy_leaves_its_rule_only_by_the_margin() -> None:
+    candidates = guided(EDGE_RULE, samples())
+    decisions = {name: int(scorer.scores(asking(0.5, True)).argmax()) for name, scorer in candidates.items()}
+    assert decisions["margin 0.02"] == 3
+    assert decisions[f"margin {NEVER:g}"] == 0
+    assert int(candidates["margin 0"].scores(asking(5.0, True)).argmax()) == 0
+
+
+def test_doubt_takes_from_what_decisions_complete_and_leaves_the_edge_alone() -> None:
+    found = samples()
+    less = doubted(found, 2.0)
+    assert (less.changes[:, 0] == found.changes[:, 0]).all()
+    assert (less.changes[:, 3, 0] < found.changes[:, 3, 0]).all()
+    assert (less.changes[:, :, 1:] == found.changes[:, :, 1:]).all()
+    assert fit_tree(found, 0).kind == "tree"
+
+
+def test_rounds_give_the_same_policy_again_and_take_up_what_was_found(tmp_path: Path) -> None:
+    def rounds(folder: str) -> list[float]:
+        stages = Stages(tmp_path / folder, {"seed": 0})
+        found = in_rounds(SMALL, 16, 1, 0, partial(guided, EDGE_RULE), EDGE_RULE.alone(), stages)
+        return next(iter(found.values())).arrays()["coefficients"].ravel().tolist()
+
+    once = rounds("one")
+    assert rounds("other") == once
+    (tmp_path / "one" / "stages" / "states_2_0").unlink()
+    assert rounds("one") == once
     assert np.isfinite(once).all()
+
+
+def test_coefficients_shrink_what_is_mostly_luck_towards_the_mean() -> None:
+    generator = np.random.default_rng(0)
+    noise = Samples(samples().features, generator.normal(0, 0.4, (400, 6, 3)))
+    told = np.array([changes_of(noise)[1:, 1:, 0]])
+    assert np.abs(told).max() < 0.2
+
+
+def test_rules_race_on_the_same_episodes_and_the_best_for_each_preference_stay() -> None:
+    once, again = (raced(SMALL, 6, 1, 0) for _ in range(2))
+    assert once.told() == again.told() == Rules.of(once.told()).told()
+    terms = np.array([[0.9, 1.0, 0.5], [0.5, 0.0, 0.0], [0.4, 0.1, 0.1]])
+    trees = [Leaf(4), Leaf(0), Leaf(3)]
+    assert winners(trees, terms, 1) == [Leaf(4), Leaf(0)]
+    best = Rules(trees=tuple(trees), terms=terms)
+    assert (best.best(Preference(0.0, 0.0)), best.best(Preference(1.0, 1.0))) == (0, 1)
+    assert len(once.described()) == len(once.trees)
+
+
+def test_a_par_takes_away_what_the_rule_gets_in_the_same_episode() -> None:
+    rule = Rules(trees=(Leaf(0),), terms=np.zeros((1, 3)))
+    plain, measured = FeatureEnv(SMALL, AnyPreference()), FeatureEnv(SMALL, AnyPreference(), rule.policy)
+    totals = []
+    for env in (plain, measured):
+        env.reset(seed=5)
+        total, over = 0.0, False
+        while not over:
+            _, reward, over, _, _ = env.step(0)
+            total += float(reward)
+        totals.append(total)
+    assert totals[1] == pytest.approx(0.0)
+    assert plain.inner.weights == measured.inner.weights
+
+
+def test_an_episode_of_learners_goes_on_from_its_state() -> None:
+    env, other = (FeatureEnv(SMALL, AnyPreference(), EDGE_RULE.policy) for _ in range(2))
+    env.reset(seed=3)
+    env.step(3)
+    env.step(0)
+    other.reset(seed=9)
+    other.restore(json.loads(json.dumps(env.state())))
+    for action in (1, 0, 4) * 20:
+        (one, reward, over, *_), (two, same, ended, *_) = env.step(action), other.step(action)
+        assert (one.tolist(), reward, over) == (two.tolist(), same, ended)
+        if over:
+            break
+    assert env.reset()[0].tolist() == other.reset()[0].tolist()
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", ["ppo", "dqn"])
-def test_reinforcement_learners_leave_a_network_and_the_seed_fixes_it(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reinforcement_learners_leave_a_network_and_the_seed_fixes_it(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     pytest.importorskip("stable_baselines3", reason="the extra 'rl' is not installed", exc_type=ImportError)
+    tiny(monkeypatch)
+    plan = FeaturePlan(
+        method="ppo" if method == "ppo" else "dqn", settings=SMALL, steps=128, rules=4, rule_episodes=1, validation=2
+    )
+    one, other = (
+        learned(plan, 0, Stages(tmp_path / name, {"seed": 0}), lambda text: None)[0].arrays() for name in ("one", "other")
+    )
+    assert one["w0"].shape[0] == len(NAMES)
+    assert all((one[name] == other[name]).all() for name in one)
+    lines = [json.loads(line) for line in (tmp_path / "one" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert {line["stage"] for line in lines} >= {method}
+
+
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes the learners so small that they are done in a second."""
     monkeypatch.setattr(sb3, "ENVS", 2)
-    monkeypatch.setattr(sb3, "MEASURED", 2)
     monkeypatch.setattr(sb3, "CLONED", 2)
     monkeypatch.setattr(sb3, "PPO", {**sb3.PPO, "n_steps": 16, "batch_size": 32})
     monkeypatch.setattr(sb3, "DQN", {**sb3.DQN, "learning_starts": 8})
-    plan = FeaturePlan(method="ppo" if method == "ppo" else "dqn", settings=SMALL, steps=32)
-    one, other = (learned(plan, 0)[0].arrays() for _ in range(2))
-    assert one["w0"].shape[0] == len(NAMES)
-    assert all((one[name] == other[name]).all() for name in one)
+
+
+class Stopped(Exception):
+    """Stands for a process that was killed."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["ppo", "dqn"])
+def test_a_learner_that_was_stopped_goes_on_to_the_same_policy_bit_for_bit(
+    method: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pytest.importorskip("stable_baselines3", reason="the extra 'rl' is not installed", exc_type=ImportError)
+    tiny(monkeypatch)
+    rules = raced(SMALL, 4, 1, 0)
+
+    def train(folder: str, saves: int) -> dict[str, Any]:
+        class Fragile(sb3.Checkpoint):
+            left = saves
+
+            def save(self, model: Any, kept: Any) -> None:
+                super().save(model, kept)
+                self.left -= 1
+                if not self.left:
+                    raise Stopped
+
+        monkeypatch.setattr(sb3, "Checkpoint", Fragile)
+        stages = Stages(tmp_path / folder, {"seed": 0})
+        given = (SMALL, AnyPreference(), rules) if method == "ppo" else (SMALL, AnyPreference())
+        learner: Any = sb3.train_ppo if method == "ppo" else sb3.train_dqn
+        with Metrics(tmp_path / folder) as metrics:
+            return {name: one.arrays() for name, one in learner(*given, 256, 0, stages, metrics).items()}
+
+    whole = train("whole", 10**6)
+    with pytest.raises(Stopped):
+        train("stopped", 3)
+    resumed = train("stopped", 10**6)
+    assert list(resumed) == list(whole)
+    assert all((resumed[name][key] == whole[name][key]).all() for name in whole for key in whole[name])
+    assert (tmp_path / "stopped" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
 
 
 def parts(cost: float, exposure: float, spread: float = 0.0) -> list[Terms]:
@@ -161,10 +290,11 @@ def test_the_front_compares_volumes_on_the_same_episodes() -> None:
 
 
 def test_the_command_saves_a_policy_that_bench_can_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--domain", "inventory", "--minutes", "0.01", "--test-seeds", "1", "--out", str(tmp_path)]
+    flags = ["--domain", "inventory", "--minutes", "0.02", "--test-seeds", "1", "--out", str(tmp_path)]
     assert main(["train", "--method", "tree", *flags]) == 0
     said = capsys.readouterr().out
     assert "minus step_routing" in said and "hypervolume over" in said
+    assert "± " in (tmp_path / "summary.md").read_text(encoding="utf-8")
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["method"] == "tree" and len(card["test_suite_sha256"]) == 64
     assert card["results"]["hypervolume"]["fixed"] > 0
@@ -172,24 +302,12 @@ def test_the_command_saves_a_policy_that_bench_can_use(tmp_path: Path, capsys: p
 
 
 def test_a_budget_is_judged_on_batches_of_the_test_split(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = ["--domain", "inventory", "--minutes", "0.01", "--test-seeds", "1", "--out", str(tmp_path)]
+    flags = ["--domain", "inventory", "--minutes", "0.02", "--test-seeds", "1", "--out", str(tmp_path)]
     assert main(["train", "--method", "bandit", "--budget-cost", "0.3", "--budget-exposure", "0.2", *flags]) == 0
     assert "of the test batches within the budget" in capsys.readouterr().out
     card = json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))
     assert card["plan"]["budget"] == {"cost": 0.3, "exposure": 0.2, "batch": 32}
     assert card["preference"] == card["results"]["multipliers"]
-
-
-def test_seeds_are_summed_up_with_an_interval() -> None:
-    found = [
-        {
-            "return": value,
-            "over": {"step_routing": {"mean": value, "half_width": 0.1}},
-            "hypervolume": {"gain": 0.1, "low": 0.0, "high": 0.2},
-        }
-        for value in (0.1, 0.3)
-    ]
-    assert summary(found)[1] == "minus step_routing: +0.200 ± 1.271 (2 seeds)"
 
 
 @pytest.mark.parametrize(

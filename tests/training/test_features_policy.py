@@ -16,19 +16,8 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.features import NAMES
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Decision, load_strategy
-from ec2_env.training.features_policy import (
-    COST,
-    TREE,
-    FeaturePolicy,
-    Network,
-    Preference,
-    Questions,
-    Scorer,
-    TermScores,
-    encoded,
-    load_policy,
-    save_policy,
-)
+from ec2_env.training.features_policy import FeaturePolicy, Preference, load_policy, save_policy
+from ec2_env.training.scorers import COST, PRIVACY, TREE, Guided, Network, Questions, Scorer, encoded
 
 KEY = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
 
@@ -46,12 +35,14 @@ def by_cost() -> Questions:
     return Questions(whole[0], np.array([0.5, 0.0, 0.0]), whole[2], whole[3], whole[4])
 
 
-def terms() -> TermScores:
+def guided(margin: float = 0.5) -> Guided:
+    """Returns a scorer with two rules: `by_cost`, which completes more and costs, and the edge alone."""
     width = encoded(np.zeros((1, len(NAMES)))).shape[1]
-    return TermScores(np.random.default_rng(1).normal(size=(width, len(Decision), 3)))
+    coefficients = np.random.default_rng(1).normal(size=(width, len(Decision), 3))
+    return Guided(by_cost(), np.array([0, 2]), np.array([[0.6, 0.8, 0.0], [0.4, 0.0, 0.0]]), coefficients, margin)
 
 
-@pytest.mark.parametrize("scorer", [network(), network("relu"), by_cost(), terms()])
+@pytest.mark.parametrize("scorer", [network(), network("relu"), by_cost(), guided()])
 def test_a_saved_policy_decides_as_before(scorer: Scorer, tmp_path: Path) -> None:
     save_policy(tmp_path, scorer, {"method": "test"}, Preference(0.3, 0.4))
     loaded = load_policy(str(tmp_path))
@@ -74,10 +65,17 @@ def test_the_preference_takes_the_place_of_the_weights_of_the_run(tmp_path: Path
         load_strategy(f"learned:{tmp_path},speed=1")
 
 
-def test_terms_are_weighed_as_the_preference_says() -> None:
-    scorer, features = terms(), [0.1] * len(NAMES)
-    changes = np.tensordot(encoded(np.array([features]))[0], scorer.coefficients, 1)
-    assert scorer.scores(features).tolist() == pytest.approx((changes[:, 0] - 0.1 * changes[:, 1] - 0.1 * changes[:, 2]).tolist())
+@pytest.mark.parametrize(("cost", "own"), [(0.1, Decision.ACT), (0.4, Decision.EDGE)])
+def test_the_rule_is_the_one_that_suits_the_preference_and_others_have_to_beat_it_by_the_margin(
+    cost: float, own: Decision
+) -> None:
+    features = [0.1] * len(NAMES)
+    features[COST], features[PRIVACY] = cost, 0.2
+    changes = np.tensordot(encoded(np.array([features]))[0], guided().coefficients, 1) @ np.array([1.0, -cost, -0.2])
+    expected = changes - changes[own]
+    expected[own] = 0.5
+    assert guided().scores(features).tolist() == pytest.approx(expected.tolist())
+    assert int(guided(margin=100.0).scores(features).argmax()) == own
 
 
 def test_deciding_needs_no_torch(tmp_path: Path) -> None:
@@ -88,6 +86,40 @@ def test_deciding_needs_no_torch(tmp_path: Path) -> None:
         "assert not {'torch', 'transformers', 'stable_baselines3'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=120).returncode == 0
+
+
+def spoiled_guided(name: str) -> dict[str, np.ndarray]:  # type: ignore[type-arg]  # of any kind
+    """Returns the arrays of a guided policy with something wrong."""
+    arrays = {**guided().arrays()}
+    match name:
+        case "rules that begin nowhere":
+            arrays["roots"] = np.array([0, 3])
+        case "no rules":
+            arrays["roots"], arrays["terms"] = np.zeros(0, np.int64), np.zeros((0, 3))
+        case "terms of another number of rules":
+            arrays["terms"] = arrays["terms"][:1]
+        case "a margin for each decision":
+            arrays["margin"] = np.zeros(6)
+        case "coefficients of other features":
+            arrays["coefficients"] = arrays["coefficients"][1:]
+    return arrays
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rules that begin nowhere",
+        "no rules",
+        "terms of another number of rules",
+        "a margin for each decision",
+        "coefficients of other features",
+    ],
+)
+def test_guided_arrays_that_do_not_fit_are_refused(name: str, tmp_path: Path) -> None:
+    save_policy(tmp_path, guided(), {})
+    np.savez(tmp_path / "weights.npz", **spoiled_guided(name))  # type: ignore[arg-type]  # numpy types further arguments as flags
+    with pytest.raises(ConfigurationError, match="holds no policy on features"):
+        load_policy(str(tmp_path))
 
 
 def spoiled(name: str) -> dict[str, np.ndarray]:  # type: ignore[type-arg]  # of any kind
