@@ -1,4 +1,4 @@
-"""Learned: follows a trained policy: a small language model that reads the state in words, or one on features."""
+"""Learned: follows a trained policy: a small language model, a head on what one reads, or a policy on features."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ec2_env.models.choice import load_decision_model
 from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, options
-from ec2_env.training.features_policy import Preference, is_feature_policy, load_policy
+from ec2_env.training.encoder_policy import EncoderPolicy, is_encoder_policy, load_encoder_policy
+from ec2_env.training.features_policy import FeaturePolicy, Preference, is_feature_policy, load_policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,16 @@ class Learned:
 def make(text: str) -> Strategy:
     """Takes the folder of a policy; without one, the language model decides untrained.
 
-    A policy on features also takes `cost=WEIGHT` and `privacy=WEIGHT` behind the folder, and then follows these instead of the
-    weights of the run.
+    All but the language model also take `cost=WEIGHT` and `privacy=WEIGHT` behind the folder, and then follow these instead of
+    the weights of the run.
     """
     path, _, rest = text.partition(",")
-    if not is_feature_policy(Path(path)):
+    if is_encoder_policy(Path(path)):
+        policy: EncoderPolicy | FeaturePolicy = load_encoder_policy(path)
+    elif is_feature_policy(Path(path)):
+        policy = load_policy(path)
+    else:
         return Learned(path=text, name="learned" if text else "untrained")
-    policy = load_policy(path)
     if not rest:
         return policy
     usual = policy.preference or Preference(0.15, 0.25)

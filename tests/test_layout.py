@@ -50,6 +50,7 @@ MAY_IMPORT = {
         "training.router",
         "training.scored_runs",
         "training.features_policy",
+        "training.encoder_policy",
     ),
     "tasks": ("tasks", "errors", "actions", "facts", "sensitive", "workspace", "task", "checks"),
 }
