@@ -11,6 +11,7 @@ import os
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from ec2_env.rollout import EpisodeKey
 from ec2_env.training.agent_card import Clouded, Measured, lines, load_adapter, save_adapter, table, write_cards
 from ec2_env.training.agent_decoding import Decoder
 from ec2_env.training.agent_grpo import improve
-from ec2_env.training.agent_play import play_agent
+from ec2_env.training.agent_play import Played, play_agent
 from ec2_env.training.agent_rows import Example, examples, shares
 from ec2_env.training.agent_sft import fine_tune, right_calls
 from ec2_env.training.evaluation import Score
@@ -72,10 +73,10 @@ class Plan:
     model: str = ""
     dtype: str = "bfloat16"
     device: str = "cpu"
-    solutions: int = 60
+    solutions: int = 48
     held_out: int = 3
     hard: float = 0.6
-    invocations: int = 36
+    invocations: int = 30
     plain: float = 0.25
     batch: int = 1
     rate: float = 2e-3
@@ -86,7 +87,7 @@ class Plan:
     grpo_rate: float = 5e-5
     temperature: float = 1.0
     max_tokens: int = 4096
-    max_new_tokens: int = 160
+    max_new_tokens: int = 128
     layers: int = 15
     rank: int = 16
     save_every: int = 10
@@ -128,7 +129,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     stages = Stages(out, {"plan": asdict(plan), "seed": seed, "model": trained_on})
     chat = fresh_agent(folder, plan, seed)
     env = DecisionEnv(**plan.settings)
-    measures = [measured("untrained", chat, env, plan, stages)]
+    measures = [measured("untrained", chat, env, plan, stages, ("with the cloud",))]
 
     def adapted(name: str, part: Any) -> None:
         """Trains the next part, or takes it from an earlier run."""
@@ -146,7 +147,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
 
     adapted("alone", alone)
     measures.append(measured("SFT, work alone", chat, env, plan, stages, ("alone",)))
-    found = stages.records("hard", lambda: shares(right_calls(chat, held_out(chat, env, plan))), dict[str, float])
+    found = shares(measures[-1].right_train)
     hard = frozenset(name for name, share in found.items() if share < plan.hard)
     say(f"hard steps ({len(hard)} of {len(found)}): {', '.join(sorted(hard)) or 'none'}")
 
@@ -247,18 +248,20 @@ def measured(
 ) -> Measured:
     """Returns how the model does now: right calls under teacher forcing, and test episodes without and with a cloud."""
 
-    def measure() -> Measured:
-        say(f"measuring: {name}")
-        keys = test_keys(plan)
-        right = [_flat(right_calls(chat, held)) for held in (held_out(chat, env, plan), list(examples(chat, env, keys)))]
+    keys = test_keys(plan)
+
+    def right(split: str) -> dict[str, list[bool]]:
+        say(f"{name}: right calls, {split} split")
+        return right_calls(chat, held_out(chat, env, plan) if split == "train" else list(examples(chat, env, keys)))
+
+    def play(how: Clouded) -> Played:
+        say(f"{name}: {len(keys)} episodes of the test split, {how}")
         decoder = Decoder(chat, plan.max_new_tokens)
-        played = {
-            word: play_agent(name, decoder, plan.settings, keys, cloud=word != "alone", together=plan.together) for word in how
-        }
-        return Measured(name=name, right_train=right[0], right_test=right[1], played=played)
+        return play_agent(name, decoder, plan.settings, keys, cloud=how != "alone", together=plan.together)
 
-    return stages.records(f"measured, {name}", measure, Measured)
-
-
-def _flat(right: Mapping[str, Sequence[bool]]) -> list[bool]:
-    return [one for found in right.values() for one in found]
+    return Measured(
+        name=name,
+        right_train=stages.records(f"{name}, right calls, train", lambda: right("train"), dict[str, list[bool]]),
+        right_test=stages.records(f"{name}, right calls, test", lambda: right("test"), dict[str, list[bool]]),
+        played={word: stages.records(f"{name}, {word}", partial(play, word), Played) for word in how},
+    )

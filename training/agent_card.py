@@ -31,14 +31,14 @@ class Measured:
 
     Attributes:
         name: Of the policy.
-        right_train: For each call of solutions of the train split that it had not seen, whether it would have written that one.
+        right_train: For each step of solutions of the train split that it had not seen, whether it would have written its call.
         right_test: The same on the test split.
         played: Its episodes of the test split, by whether it had a cloud.
     """
 
     name: str
-    right_train: list[bool]
-    right_test: list[bool]
+    right_train: dict[str, list[bool]]
+    right_test: dict[str, list[bool]]
     played: dict[Clouded, Played]
 
     @property
@@ -64,9 +64,10 @@ def row(one: Measured, word: Clouded, played: Played) -> str:
     )
 
 
-def share(right: Sequence[bool]) -> str:
-    """Returns a share as text."""
-    return f"{fmean(right):.0%}" if right else "-"
+def share(right: Mapping[str, Sequence[bool]]) -> str:
+    """Returns the share of right calls as text."""
+    calls = [one for found in right.values() for one in found]
+    return f"{fmean(calls):.0%} of {len(calls)}" if calls else "-"
 
 
 def half_width(score: Score) -> float:
@@ -164,4 +165,4 @@ def write_cards(
 def spec(trained_on: str) -> str:
     """Returns how the adapter is named as an edge model."""
     name = trained_on if trained_on == "smollm2" else f"hf:{trained_on}"
-    return f"{name}@adapter=FOLDER,max_new_tokens=160"
+    return f"{name}@adapter=FOLDER,max_new_tokens=128"
