@@ -54,6 +54,12 @@ FEATURES = "ec2_env.training.feature_training"
 """The module of the methods on features."""
 METHODS: Mapping[str, Method] = {
     "quick": Method(about="SmolLM2 decides: labels by looking ahead, SFT, GRPO", module="ec2_env.training.quick"),
+    "agent": Method(
+        about="SmolLM2 does the work itself and calls the cloud: SFT on solutions, GRPO on episodes",
+        module="ec2_env.training.agent",
+        minutes=60.0,
+        decides=False,
+    ),
     "ppo": Method(about="PPO on features", module=FEATURES, given={"method": "ppo"}, minutes=2.0, extras=("rl",)),
     "dqn": Method(about="DQN on features", module=FEATURES, given={"method": "dqn"}, minutes=2.0, extras=("rl",)),
     "bandit": Method(
