@@ -18,11 +18,12 @@ from ec2_env.training.quick import Plan, scaled, train
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2.0, help="scales the amount of training; 15 is the quick recipe")
+    parser.add_argument("--minutes", type=float, default=2.0, help="scales the amount of training; 30 is the whole recipe")
     parser.add_argument("--out", type=Path, default=Path("out/decision_policy"))
     arguments = parser.parse_args()
 
-    train(arguments.out, seed=0, plan=scaled(Plan(), arguments.minutes / 15))
+    plan = Plan(settings={"domain": "email"}, bound=False)
+    train(arguments.out, seed=0, plan=scaled(plan, arguments.minutes / 30))
 
     key = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
     trajectory = play(DecisionEnv(domain="email"), load_strategy(f"learned:{arguments.out}"), key)

@@ -59,19 +59,29 @@ def evaluate(name: str, choose: Chooser, settings: Mapping[str, Any], keys: Sequ
         keys: The episodes.
         edge: Whether an edge model runs at all.
     """
-    envs = [DecisionEnv(**settings) for _ in keys]
-    for env, key in zip(envs, keys, strict=True):
-        env.edge = env.edge if edge else None
-        env.begin(key.task, key.language, key.split, key.seed, key.trial)
-    running, counts = list(envs), Counter[int]()
-    while running:
-        for env, choice in zip(running, choose(running), strict=True):
+    envs = [start(settings, key, edge=edge) for key in keys]
+    playing, counts = list(envs), Counter[int]()
+    while playing:
+        for env, choice in zip(playing, choose(playing), strict=True):
             counts[decision_of(chosen(choice))] += 1
             env.take(choice)
-        running = [env for env in running if env.session is not None and not env.session.ended]
+        playing = [env for env in playing if going(env)]
     parts = tuple(episode_terms(env) for env in envs)
     returns = tuple(part.scalar(env.weights) for part, env in zip(parts, envs, strict=True))
     return Score(name=name, returns=returns, parts=parts, decisions={int(d): counts[d] for d in Decision})
+
+
+def start(settings: Mapping[str, Any], key: EpisodeKey, *, edge: bool = True) -> DecisionEnv:
+    """Returns an env at the beginning of an episode; without an edge model if none is to run."""
+    env = DecisionEnv(**settings)
+    env.edge = env.edge if edge else None
+    env.begin(key.task, key.language, key.split, key.seed, key.trial)
+    return env
+
+
+def going(env: DecisionEnv) -> bool:
+    """Says whether the env's episode goes on."""
+    return env.session is not None and not env.session.ended
 
 
 def episode_terms(env: DecisionEnv) -> Terms:

@@ -1,150 +1,197 @@
-"""GRPO on single decisions: TRL's trainer, with decisions drawn from six tokens and rewards from copies of the env."""
+"""GRPO and RLOO on single decisions: TRL's trainers, with rewards that are known for all six decisions of a state.
+
+With six decisions there is no need to draw: a group is every decision once, and its completions count as draws from the uniform
+distribution. The importance ratio of TRL's loss is then six times the policy's chance, so that the loss, unclipped, is the exact
+expected advantage under the policy, and its gradient has no noise but that of the rewards. With `drawn`, decisions are drawn from
+the policy instead, as usual.
+"""
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
-from ec2_env.envs import DecisionEnv
 from ec2_env.models.choice import DecisionModel
-from ec2_env.strategy import Decision, Strategy
-from ec2_env.training.states import State, go_to
-from ec2_env.training.teacher import BASES, likely_lucks, play_on
+from ec2_env.strategy import Decision
+from ec2_env.training.deciding import QUIET, Figure, deciding
+from ec2_env.training.states import State
+
+UNCLIPPED = 1e6
+"""How far an importance ratio may go from 1."""
 
 
 class Sizes(Protocol):
     """What of a plan matters here, see `ec2_env.training.quick.Plan`."""
 
     @property
-    def settings(self) -> Mapping[str, Any]: ...
-    @property
-    def steps(self) -> int: ...
-    @property
     def prompts(self) -> int: ...
     @property
     def generations(self) -> int: ...
     @property
-    def reward_draws(self) -> int: ...
+    def passes(self) -> int: ...
     @property
     def rate(self) -> float: ...
     @property
-    def entropy(self) -> float: ...
+    def penalty(self) -> float: ...
+    @property
+    def drawn(self) -> bool: ...
 
 
-QUIET: dict[str, Any] = {
-    "use_cpu": True,
-    "bf16": False,
-    "gradient_checkpointing": False,
-    "report_to": "none",
-    "save_strategy": "no",
-    "disable_tqdm": True,
-    "dataloader_pin_memory": False,
-}
-"""Settings of TRL's trainers here: on CPU, in float32, without saving and without reports."""
-
-
-class Returns:
-    """Rewards decisions with what the env pays for them: the decision, then a base policy to the end, on copies of the state.
-
-    Args:
-        settings: Arguments of `DecisionEnv`.
-        states: Where the decisions are taken.
-        draws: Rollouts behind each reward. All decisions in a state are tried under the same luck.
-        base: Goes on after the decision.
-    """
-
-    def __init__(self, settings: Mapping[str, Any], states: Sequence[State], draws: int, base: Strategy) -> None:
-        self.env = DecisionEnv(**settings)
-        self.states, self.draws, self.base = states, draws, base
-        self._known: dict[tuple[int, int], float] = {}
-
-    def of(self, number: int, decision: int) -> float:
-        """Returns the mean return of a decision in the state with this number."""
-        if (number, decision) not in self._known:
-            go_to(self.env, self.states[number])
-            lucks = likely_lucks(self.env, self.draws, 8 * self.draws)
-            played = [play_on(self.env, Decision(decision), self.base, luck) for luck in lucks]
-            self._known[number, decision] = sum(played) / len(played)
-        return self._known[number, decision]
-
-
-def improve(policy: DecisionModel, states: Sequence[State], plan: Sizes, seed: int, say: Callable[[str], None]) -> None:
-    """Trains the policy's adapter by group-relative policy optimization.
+def improve(
+    policy: DecisionModel,
+    states: Sequence[State],
+    plan: Sizes,
+    seed: int,
+    figure: Figure,
+    learner: str = "grpo",
+) -> None:
+    """Trains the policy's adapter by policy gradients.
 
     Args:
         policy: Its model is trained in place.
-        states: One prompt each; `plan.prompts` of them make a step.
+        states: With the values of their decisions. `plan.prompts` of them make a step.
         plan: How much of everything.
-        seed: Fixes the order of states and the decisions drawn.
-        say: Is told the mean reward every few steps.
+        seed: Fixes the order of states, and the decisions if they are drawn.
+        figure: Takes down the policy's expected advantage over the mean of the six decisions, now and then.
+        learner: "grpo", or "rloo": baselines that leave one out, and the penalty in the reward.
     """
     import datasets
-    import torch
     import transformers
-    import trl
 
-    returns = Returns(plan.settings, states, plan.reward_draws, BASES[0])
-    draw = torch.Generator().manual_seed(seed)
-    means: list[float] = []
-
-    def roll_out(prompts: list[str], trainer: Any) -> dict[str, Any]:
-        """Draws a decision for each prompt; the repeated prompts of a group share one forward pass."""
-        unique = list(dict.fromkeys(prompts))
-        scores = dict(zip(unique, policy.scores(unique), strict=True))
-        logp = torch.tensor([scores[prompt] for prompt in prompts])
-        chosen = torch.multinomial(logp.exp(), 1, generator=draw)[:, 0].tolist()
-        policy.model.train()
-        return {
-            "prompt_ids": [policy.tokens(prompt) for prompt in prompts],
-            "completion_ids": [[policy.digits[decision]] for decision in chosen],
-            "logprobs": [[float(row[decision])] for row, decision in zip(logp, chosen, strict=True)],
-        }
+    rows = [{"prompt": state.prompt, "state": number} for number, state in enumerate(states)]
+    generations = plan.generations if plan.drawn else len(Decision)
+    steps = max(1, plan.passes * len(rows) // plan.prompts)
+    expected = Expected(policy, states, partial(figure, learner), max(1, steps // 10))
+    options: dict[str, Any] = {
+        "seed": seed,
+        "max_steps": steps,
+        "per_device_train_batch_size": plan.prompts * generations,
+        "num_generations": generations,
+        "max_completion_length": 1,
+        "learning_rate": plan.rate,
+        "lr_scheduler_type": "linear",
+        "warmup_steps": 0.1,
+        "beta": plan.penalty,
+        "logging_steps": 10**6,
+        **QUIET,
+    }
+    if not plan.drawn:
+        options |= {"epsilon": UNCLIPPED, "epsilon_high": UNCLIPPED}
 
     def reward(completion_ids: list[list[int]], state: list[int], **_: Any) -> list[float]:
-        found = [returns.of(number, policy.digits.index(ids[0])) for number, ids in zip(state, completion_ids, strict=True)]
-        means.append(sum(found) / len(found))
-        if len(means) % 5 == 0:
-            say(f"  step {len(means)}: mean reward of the last five {sum(means[-5:]) / 5:.3f}")
-        return found
-
-    class DecidingTrainer(trl.GRPOTrainer):  # type: ignore[misc]  # TRL is not typed
-        """Scores a group's one-token completions from one forward pass over its prompt, among the six digits only."""
-
-        def _get_per_token_logps_and_entropies(
-            self, model: Any, input_ids: Any, attention_mask: Any, logits_to_keep: int, *_: Any, **__: Any
-        ) -> tuple[Any, Any, None]:
-            both = torch.stack([input_ids[:, :-1], attention_mask[:, :-1]])
-            unique, index = torch.unique(both, dim=1, return_inverse=True)
-            positions = (unique[1].cumsum(-1) - 1).clamp(min=0)
-            output = model(input_ids=unique[0], attention_mask=unique[1], position_ids=positions, logits_to_keep=1)
-            logp = output.logits[:, -1, policy.digits].float().log_softmax(-1)[index]
-            chosen = torch.tensor([policy.digits.index(int(token)) for token in input_ids[:, -1]])
-            return logp.gather(1, chosen[:, None]), -(logp.exp() * logp).sum(-1, keepdim=True), None
+        return [states[number].values[policy.digits.index(ids[0])] for number, ids in zip(state, completion_ids, strict=True)]
 
     with tempfile.TemporaryDirectory() as scratch:
-        trainer = DecidingTrainer(
-            model=policy.model,
-            reward_funcs=[reward],
-            rollout_func=roll_out,
-            args=trl.GRPOConfig(
-                output_dir=scratch,
-                seed=seed,
-                max_steps=plan.steps,
-                per_device_train_batch_size=plan.prompts * plan.generations,
-                num_generations=plan.generations,
-                max_completion_length=1,
-                learning_rate=plan.rate,
-                lr_scheduler_type="linear",
-                beta=0.0,
-                entropy_coef=plan.entropy,
-                scale_rewards="batch",
-                loss_type="dr_grpo",
-                logging_steps=10**6,
-                **QUIET,
-            ),
-            train_dataset=datasets.Dataset.from_list([{"prompt": s.prompt, "state": n} for n, s in enumerate(states)]),
-            processing_class=policy.tokenizer,
+        make = _grpo if learner == "grpo" else _rloo
+        trainer = make(
+            policy,
+            Decisions(policy, seed, plan.drawn),
+            reward,
+            options | {"output_dir": scratch},
+            datasets.Dataset.from_list(rows),
         )
         trainer.remove_callback(transformers.PrinterCallback)
-        trainer.train()
+        with deciding(trainer, policy, expected):
+            trainer.train()
+
+
+class Decisions:
+    """The completions of a batch: every decision once for each state, or decisions drawn from the policy."""
+
+    def __init__(self, policy: DecisionModel, seed: int, drawn: bool) -> None:
+        import torch
+
+        self.policy, self.drawn = policy, drawn
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def __call__(self, prompts: Sequence[str]) -> list[list[int]]:
+        """Returns one digit for each prompt. Prompts come repeated, those of a state one after another; each is read once."""
+        import torch
+
+        if not self.drawn:
+            return [[self.policy.digits[place % len(Decision)]] for place in range(len(prompts))]
+        unique = list(dict.fromkeys(prompts))
+        scores = dict(zip(unique, self.policy.scores(unique), strict=True))
+        self.policy.model.train()
+        chances = torch.tensor([scores[prompt] for prompt in prompts]).exp()
+        return [[self.policy.digits[place]] for place in torch.multinomial(chances, 1, generator=self.generator)[:, 0].tolist()]
+
+
+class Expected:
+    """Takes down how much better than the mean of the six decisions the policy decides, as a running mean."""
+
+    def __init__(
+        self, policy: DecisionModel, states: Sequence[State], figure: Callable[[int, str, float], None], every: int
+    ) -> None:
+        self.advantages = {
+            tuple(policy.tokens(state.prompt)): [value - sum(state.values) / len(Decision) for value in state.values]
+            for state in states
+        }
+        self.figure, self.every, self.found = figure, every, list[float]()
+
+    def __call__(self, prompts: Sequence[tuple[int, ...]], chances: Any) -> None:
+        advantages = chances.new_tensor([self.advantages[prompt] for prompt in prompts])
+        self.found.append(float((chances.exp() * advantages).sum(-1).mean()))
+        if len(self.found) % self.every == 0:
+            mean = sum(self.found[-self.every :]) / self.every
+            self.figure(len(self.found), "expected advantage", mean)
+
+
+def _grpo(policy: DecisionModel, decisions: Decisions, reward: Any, options: Mapping[str, Any], rows: Any) -> Any:
+    import torch
+    import trl
+
+    def roll_out(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        return {
+            "prompt_ids": [policy.tokens(prompt) for prompt in prompts],
+            "completion_ids": decisions(prompts),
+            "logprobs": [[0.0] for _ in prompts],
+        }
+
+    class EveryDecision(trl.GRPOTrainer):  # type: ignore[misc]  # TRL is not typed
+        """Takes completions as draws from the uniform distribution over the six decisions."""
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            shape = output["completion_ids"].shape
+            return output | {
+                "old_per_token_logps": torch.full(shape, -math.log(len(Decision)), device=output["advantages"].device)
+            }
+
+    return (trl.GRPOTrainer if decisions.drawn else EveryDecision)(
+        model=policy.model,
+        reward_funcs=[reward],
+        rollout_func=roll_out,
+        args=trl.GRPOConfig(scale_rewards="none", loss_type="dr_grpo", use_bias_correction_kl=True, **options),
+        train_dataset=rows,
+        processing_class=policy.tokenizer,
+    )
+
+
+def _rloo(policy: DecisionModel, decisions: Decisions, reward: Any, options: Mapping[str, Any], rows: Any) -> Any:
+    import torch
+    import trl
+
+    class Deciding(trl.RLOOTrainer):  # type: ignore[misc]  # TRL is not typed
+        """Asks for decisions where RLOOTrainer, which has no `rollout_func`, would generate."""
+
+        def _generate(self, prompts: list[str]) -> Any:
+            chosen = decisions(prompts)
+            return [policy.tokens(prompt) for prompt in prompts], chosen, self.processing_class.batch_decode(chosen)
+
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            if not decisions.drawn:
+                output["old_logps"] = torch.full_like(output["old_logps"], -math.log(len(Decision)))
+            return output
+
+    return Deciding(
+        model=policy.model,
+        reward_funcs=[reward],
+        args=trl.RLOOConfig(**options),
+        train_dataset=rows,
+        processing_class=policy.tokenizer,
+    )

@@ -50,10 +50,21 @@ class Method:
         return importlib.import_module(self.module)
 
 
+LANGUAGE = "ec2_env.training.quick"
+"""The module of the methods that train a language model to decide."""
 FEATURES = "ec2_env.training.feature_training"
 """The module of the methods on features."""
 METHODS: Mapping[str, Method] = {
-    "quick": Method(about="SmolLM2 decides: labels by looking ahead, SFT, GRPO", module="ec2_env.training.quick"),
+    "quick": Method(
+        about="SmolLM2 decides: labels by looking ahead, SFT, GRPO", module=LANGUAGE, given={"learner": "grpo"}, minutes=30.0
+    ),
+    "rloo": Method(
+        about="the same with RLOO, on decisions drawn", module=LANGUAGE, given={"learner": "rloo", "drawn": True}, minutes=30.0
+    ),
+    "dpo": Method(about="SmolLM2 learns from pairs of logged decisions", module=LANGUAGE, given={"learner": "dpo"}, minutes=30.0),
+    "kto": Method(
+        about="SmolLM2 learns from good and bad logged decisions", module=LANGUAGE, given={"learner": "kto"}, minutes=30.0
+    ),
     "agent": Method(
         about="SmolLM2 does the work itself and calls the cloud: SFT on solutions, GRPO on episodes",
         module="ec2_env.training.agent",

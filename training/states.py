@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import random
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.draws import uniform
+from ec2_env.reward import Terms
 from ec2_env.rollout import EpisodeKey
-from ec2_env.strategy import Choice, Decision, Strategy
+from ec2_env.strategy import Choice, Decision
 from ec2_env.task import tasks
 from ec2_env.training.teacher import BASES, Teacher
 
@@ -32,7 +30,8 @@ class State:
         choices: What was chosen so far; with the key it rebuilds the state.
         prompt: What a language-model policy reads.
         features: What a classical policy reads, see `ec2_env.features.NAMES`.
-        values: The teacher's estimate of the return of each decision; empty if it was not asked.
+        values: An estimate of the return of each decision from here on; empty if there is none.
+        brought: What these returns are made of, completion, cost and exposure for each decision; empty if that is not known.
     """
 
     key: EpisodeKey
@@ -40,6 +39,7 @@ class State:
     prompt: str
     features: tuple[float, ...]
     values: tuple[float, ...] = ()
+    brought: tuple[tuple[float, ...], ...] = ()
 
 
 def go_to(env: DecisionEnv, state: State) -> None:
@@ -65,33 +65,19 @@ def episode_keys(env: DecisionEnv, split: str, seeds: Sequence[int]) -> Iterator
                     yield EpisodeKey(task=name, language=language, split=split, seed=seed, trial=0)
 
 
-def observed(env: DecisionEnv, key: EpisodeKey, values: tuple[float, ...] = ()) -> State:
-    """Returns the state that the env is in."""
-    view = env.view()
-    return State(key=key, choices=env.choices, prompt=view.prompt(), features=view.features(), values=values)
-
-
-def labelled_states(settings: Mapping[str, Any], count: int, seed: int, teacher: Teacher, workers: int = 1) -> list[State]:
-    """Returns the first `count` labelled states of the train split, in an order that does not depend on `workers`.
+def observed(env: DecisionEnv, key: EpisodeKey, values: Sequence[float] = (), brought: Any = ()) -> State:
+    """Returns the state that the env is in.
 
     Args:
-        settings: Arguments of `DecisionEnv`.
-        count: How many states.
-        seed: Fixes episodes and exploration.
-        teacher: Values the decisions.
-        workers: Processes to use.
+        env: In the middle of an episode.
+        key: Which episode.
+        values: Of the six decisions.
+        brought: Completion, cost and exposure of each; the values follow from them.
     """
-    env = DecisionEnv(**settings)
-    found: list[State] = []
-    seeds = iter(range(1_000 * seed, 1_000 * seed + 1_000))
-    label = partial(labels_of_episode, dict(settings), teacher)
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for number in seeds:
-            for states in (pool.map if workers > 1 else map)(label, episode_keys(env, "train", [number])):
-                found += states
-            if len(found) >= count:
-                break
-    return found[:count]
+    view, weights = env.view(), env.weights
+    parts = tuple((float(task), float(cost), float(exposure)) for task, cost, exposure in brought)
+    found = values or [Terms(*part).scalar(weights) for part in parts]
+    return State(key=key, choices=env.choices, prompt=view.prompt(), features=view.features(), values=tuple(found), brought=parts)
 
 
 def labels_of_episode(settings: Mapping[str, Any], teacher: Teacher, key: EpisodeKey) -> list[State]:
@@ -109,19 +95,3 @@ def labels_of_episode(settings: Mapping[str, Any], teacher: Teacher, key: Episod
         else:
             advance(env, decision)
     return states
-
-
-def visited_states(settings: Mapping[str, Any], strategy: Strategy, count: int, seed: int) -> list[State]:
-    """Returns `count` states of the train split that a strategy comes to, in a random order that the seed fixes."""
-    env = DecisionEnv(**settings)
-    found: list[State] = []
-    for key in episode_keys(env, "train", range(1_000 * seed + 500, 1_000 * seed + 1_000)):
-        env.begin(key.task, key.language, key.split, key.seed, key.trial)
-        while env.session is not None and not env.session.ended:
-            if uniform("visited", key.task, key.language, key.seed, env.session.step) < LABELLED:
-                found.append(observed(env, key))
-            advance(env, strategy.decide(env.view()))
-        if len(found) >= count:
-            break
-    random.Random(seed).shuffle(found)
-    return found[:count]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
+from inspect import signature
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ DIGITS = ("0", "1", "2", "3", "4", "5")
 """One for each `ec2_env.strategy.Decision`."""
 BATCH = 24
 """Prompts in one forward pass."""
+SHARED = 8
+"""Tokens that the prompts of a pass have to begin with in common to be computed once for all of them."""
 
 
 class DecisionModel:
@@ -33,12 +37,51 @@ class DecisionModel:
         self.model = model
         self.tokenizer = tokenizer
         self.digits: list[int] = [tokenizer.convert_tokens_to_ids(digit) for digit in DIGITS]
+        self.read = 0
+        """Tokens read so far."""
         self._known: dict[str, int] = {}
+        base = model.get_base_model() if hasattr(model, "get_base_model") else model
+        self._cache = "cache" if "cache" in signature(type(base).forward).parameters else "past_key_values"
+        """What this version of Transformers calls the keys and values of earlier tokens."""
 
     def tokens(self, prompt: str) -> list[int]:
         """Returns the token ids of a prompt, up to where the digit comes."""
         ids: list[int] = self.tokenizer(prompt + PROMPT_END, add_special_tokens=False)["input_ids"]
         return ids
+
+    def log_chances(self, rows: Sequence[Sequence[int]]) -> Any:
+        """Returns the log probability of each decision among the six after each row of token ids.
+
+        Equal rows are computed once, and what all rows begin with as well; gradients flow if the caller lets them.
+
+        Returns:
+            A tensor of shape (len(rows), 6).
+        """
+        torch = require("torch", extra="local")
+        places = {row: place for place, row in enumerate(dict.fromkeys(map(tuple, rows)))}
+        shared = self._shared(list(places))
+        rests = [list(row[shared:]) for row in places]
+        self.read += shared + sum(map(len, rests))
+        width = max(map(len, rests))
+        tensor = partial(torch.tensor, device=self.model.device)
+        inputs = tensor([[0] * (width - len(row)) + row for row in rests])
+        mask = tensor([[1] * shared + [0] * (width - len(row)) + [1] * len(row) for row in rests])
+        positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, shared:]
+        before: dict[str, Any] = {"use_cache": False}
+        if shared:
+            cache = require("transformers", extra="local").DynamicCache()
+            before = {self._cache: cache, "use_cache": True}
+            self.model(input_ids=tensor([next(iter(places))[:shared]]), logits_to_keep=1, **before)
+            cache.batch_repeat_interleave(len(rests))
+        logits = self.model(input_ids=inputs, attention_mask=mask, position_ids=positions, logits_to_keep=1, **before).logits
+        chances = logits[:, -1, self.digits].float().log_softmax(-1)
+        return chances[tensor([places[tuple(row)] for row in rows])]
+
+    def _shared(self, rows: Sequence[Sequence[int]]) -> int:
+        """Returns how many tokens all rows begin with, if it is worth a pass of its own; at least one token is left of each."""
+        same = len(list(takewhile(lambda column: len(set(column)) == 1, zip(*rows, strict=False))))
+        same = min(same, min(map(len, rows)) - 1)
+        return same if len(rows) > 1 and same >= SHARED else 0
 
     def scores(self, prompts: Sequence[str]) -> list[list[float]]:
         """Returns the log probability of each decision among the six, shape (len(prompts), 6)."""
@@ -46,17 +89,8 @@ class DecisionModel:
         rows: list[list[float]] = []
         self.model.eval()
         for start in range(0, len(prompts), BATCH):
-            ids = [self.tokens(prompt) for prompt in prompts[start : start + BATCH]]
-            width = max(map(len, ids))
-            padding = [width - len(row) for row in ids]
-            inputs = torch.tensor([[0] * n + row for n, row in zip(padding, ids, strict=True)])
-            mask = torch.tensor([[0] * n + [1] * len(row) for n, row in zip(padding, ids, strict=True)])
-            positions = (mask.cumsum(-1) - 1).clamp(min=0)
             with torch.no_grad():
-                logits = self.model(
-                    input_ids=inputs, attention_mask=mask, position_ids=positions, logits_to_keep=1, use_cache=False
-                ).logits
-            rows += logits[:, -1, self.digits].float().log_softmax(-1).tolist()
+                rows += self.log_chances([self.tokens(prompt) for prompt in prompts[start : start + BATCH]]).tolist()
         return rows
 
     def decide(self, prompts: Sequence[str]) -> list[int]:

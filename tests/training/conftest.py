@@ -20,6 +20,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import transformers
     from trl.chat_template_utils import qwen2_5_chat_template
 
+    torch.set_num_threads(1)  # a tiny model gains nothing from more, and threads of several test processes wait for one another
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("tiny")
     raw = tokenizers.Tokenizer(tokenizers.models.BPE())

@@ -28,10 +28,11 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
         draws=1,
         examples=8,
         batch=4,
-        steps=2,
+        rounds=1,
+        practice=4,
+        copy_states=8,
         prompts=2,
-        generations=4,
-        reward_draws=1,
+        untrained=False,
         layers=1,
         rank=2,
         test_seeds=2,
@@ -42,7 +43,7 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
 
 def test_every_policy_is_scored_on_the_same_episodes(run: tuple[Path, list[Any]]) -> None:
     scores = {score.name: score for score in run[1]}
-    assert {"random", "edge_only", "untrained model", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
+    assert {"random", "edge_only", "teacher, smoothed", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
     assert {len(score.returns) for score in scores.values()} == {2}
 
 
@@ -58,11 +59,11 @@ def test_training_changes_the_adapter(run: tuple[Path, list[Any]]) -> None:
 def test_the_card_says_how_the_adapter_was_made(run: tuple[Path, list[Any]], tiny: Path) -> None:
     card = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))
     assert card["seed"] == 0
-    assert card["plan"]["steps"] == 2
+    assert card["plan"]["practice"] == 4
     assert card["versions"]["ec2_env"]
     assert card["results"]["SFT + GRPO"]["episodes"] == 2
     assert json.loads((run[0] / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"] == str(tiny)
-    assert not (run[0] / "warm_start" / "README.md").exists()
+    assert not (run[0] / "stages" / "warm_start" / "README.md").exists()
     assert "| SFT + GRPO |" in (run[0] / "README.md").read_text(encoding="utf-8")
 
 
@@ -91,3 +92,47 @@ def test_two_runs_with_one_seed_train_the_same_adapter(tiny: Path, run: tuple[Pa
     plan = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"]
     train(tmp_path, 0, Plan(**plan), base=tiny)
     assert (tmp_path / "adapter_model.safetensors").read_bytes() == (run[0] / "adapter_model.safetensors").read_bytes()
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_adapter(
+    tiny: Path, run: tuple[Path, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ec2_env.training import language_run
+    from ec2_env.training.quick import Plan, train
+
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    plan = Plan(**json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"])
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(language_run, "improve", stop)
+        train(tmp_path, 0, plan, base=tiny)
+    assert not (tmp_path / "adapter_model.safetensors").exists()
+    monkeypatch.setattr(language_run, "warm_start", stop)
+    scores = train(tmp_path, 0, plan, base=tiny)
+    assert scores == run[1]
+    assert (tmp_path / "adapter_model.safetensors").read_bytes() == (run[0] / "adapter_model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("given", [{"learner": "rloo", "drawn": True}, {"learner": "dpo", "start": "base"}, {"learner": "kto"}])
+def test_every_method_ends_in_the_same_table_and_card(
+    tiny: Path, run: tuple[Path, list[Any]], tmp_path: Path, given: dict[str, Any]
+) -> None:
+    from ec2_env.training.quick import Plan, train
+
+    plan = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"]
+    scores = train(tmp_path, 0, Plan(**{**plan, **given, "margin": 0.0001}), base=tiny)
+    assert given["learner"].upper() in scores[-1].name
+    assert {"random", "edge_only", "teacher, looking ahead"} <= {score.name for score in scores}
+    assert json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))["plan"]["learner"] == given["learner"]
+    assert f"| {scores[-1].name} |" in (tmp_path / "README.md").read_text(encoding="utf-8")
+
+
+def test_one_experiment_plays_its_references_once(run: tuple[Path, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    from ec2_env.training import references
+    from ec2_env.training.quick import Plan
+
+    plan = Plan(**json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"])
+    monkeypatch.setattr(references, "played", lambda *_: pytest.fail("played again"))
+    kept = references.references(run[0] / "seed1", plan.settings, plan.test_keys(), plan.bound, plan.untrained)
+    assert list(kept) == run[1][: len(kept)]

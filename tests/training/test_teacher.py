@@ -12,8 +12,9 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision, load_strategy
 from ec2_env.training.evaluation import Score, by_strategy, difference, evaluate, half_width, table
+from ec2_env.training.practice import Lesson, practiced
 from ec2_env.training.smoothing import SmoothedTeacher, phrases
-from ec2_env.training.states import State, episode_keys, go_to, labelled_states, observed, visited_states
+from ec2_env.training.states import State, episode_keys, go_to, observed
 from ec2_env.training.teacher import BASES, Teacher, best, likely_lucks, play_on
 
 SETTINGS = {"task": "forward_invoice", "language": "en"}
@@ -82,20 +83,13 @@ def test_the_oracle_strategy_takes_what_the_teacher_would() -> None:
     assert load_strategy("oracle_decision:draws=3").decide(env.view()) == Teacher(draws=3).decide(env)
 
 
-def test_labelled_states_do_not_depend_on_the_number_of_processes() -> None:
-    alone = labelled_states(SETTINGS, 10, 0, TEACHER, workers=1)
-    assert len(alone) == 10
-    assert alone == labelled_states(SETTINGS, 10, 0, TEACHER, workers=2)
-    assert {state.key.split for state in alone} == {"train"}
-
-
 def test_a_state_is_rebuilt_from_its_decisions() -> None:
     settings = {"task": "meeting_request"}
-    states = visited_states(settings, load_strategy("random"), 60, 0)
+    states = practiced(Lesson(settings=settings, count=10, draws=1, first=0), load_strategy("random"))
     env = DecisionEnv(**settings)
     for state in states:
         go_to(env, state)
-        assert observed(env, state.key) == state
+        assert observed(env, state.key, brought=state.brought) == state
 
 
 def state(prompt: str, *values: float) -> State:

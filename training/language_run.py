@@ -1,0 +1,158 @@
+"""One run that trains a language model to decide: its parts, each of which is a stage that is done once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ec2_env.models import smollm2
+from ec2_env.strategy import Strategy
+from ec2_env.training.adapter import fresh_policy, restore_adapter, save_adapter, write_card, write_readme
+from ec2_env.training.evaluation import Chooser, Score, by_prompt, by_strategy, evaluate, table
+from ec2_env.training.grpo import improve
+from ec2_env.training.logged import prefer, read_states
+from ec2_env.training.practice import Lesson, practiced
+from ec2_env.training.progress import Progress
+from ec2_env.training.references import references, verdict
+from ec2_env.training.smoothing import SmoothedTeacher
+from ec2_env.training.stages import Stages
+from ec2_env.training.states import State
+from ec2_env.training.teacher import BASES
+from ec2_env.training.warm_start import labels, warm_start
+
+if TYPE_CHECKING:
+    from ec2_env.training.quick import Plan
+
+INSTANCES = 200
+"""Train instances of each task for each stage that plays, so that no two stages play the same episodes."""
+LEAST = -6.0
+"""Log chance below which a copy of the policy does not ask how unlikely a decision is."""
+READING = ("model", "training")
+"""Purposes for which the model reads."""
+
+
+class Run:
+    """The parts of a run, in the order in which they are called.
+
+    Args:
+        out: Folder for the adapter.
+        seed: Fixes labels, training and the order of everything.
+        plan: How much of everything.
+        base: Folder of the model to train; SmolLM2 if None.
+        progress: Is told how far it is.
+    """
+
+    def __init__(self, out: Path, seed: int, plan: Plan, base: Path | None, progress: Progress) -> None:
+        self.out, self.seed, self.plan, self.progress = out, seed, plan, progress
+        self.trained_on = "smollm2" if base is None else str(base)
+        self.policy = fresh_policy(base or smollm2.folder(), plan, seed)
+        self.stages = Stages(out, {"plan": asdict(plan), "seed": seed, "base": self.trained_on})
+        self.keys = plan.test_keys()
+        self.scores: list[Score] = []
+        self.trained: list[str] = []
+
+    def compare(self) -> None:
+        """Plays the test split with what the policy is compared with, unless that has been done for all seeds."""
+        plan = self.plan
+        self.progress.say(f"{len(self.keys)} test episodes with the references")
+        with self.progress.on("env"):
+            self.scores += references(self.out, plan.settings, self.keys, plan.bound, plan.untrained)
+
+    def practice(self, name: str, number: int, count: int, follow: Strategy | Chooser) -> list[State]:
+        """Returns states of train episodes of their own with the values of all decisions.
+
+        Args:
+            name: Of the stage.
+            number: Of the episodes: no two stages have the same.
+            count: How many states.
+            follow: Plays, and goes on after a decision that is tried.
+        """
+        plan = self.plan
+        first = 1_000 * self.seed + INSTANCES * number
+        lesson = Lesson(settings=plan.settings, count=count, draws=plan.draws, first=first)
+        self.progress.say(f"{name}: all decisions in {count} states, under {plan.draws} lucks each")
+        with self.progress.on("env"):
+            return self.stages.records(name, lambda: practiced(lesson, follow, plan.workers), list[State])
+
+    def warm_start(self, states: list[State]) -> None:
+        """Teaches the model the smoothed values of states."""
+        plan, smoothed = self.plan, SmoothedTeacher(states=states)
+        self._play("teacher, smoothed", by_strategy(smoothed))
+        examples = labels(states, smoothed, plan, self.seed)
+        self.progress.say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
+        self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
+        self.judge("SFT")
+
+    def improve(self, number: int, states: list[State]) -> list[State]:
+        """Practices on states that the policy itself comes to, with the values that decisions have if it goes on itself.
+
+        Args:
+            number: Of the round, from 1 on.
+            states: Of the round before, on which the policy is copied.
+
+        Returns:
+            The states that were practiced on.
+        """
+        plan = self.plan
+        found = self.practice(f"practice{number}", number, plan.practice, self._follower(number, states))
+        self._trained(
+            f"{plan.learner}{number}",
+            lambda: improve(self.policy, found, plan, self.seed + number, self.progress.figure, plan.learner),
+        )
+        return found
+
+    def prefer(self) -> None:
+        """Learns from logged decisions."""
+        plan = self.plan
+        states = read_states(Path(plan.data)) if plan.data else self.practice("logged", 1, plan.practice, BASES[0])
+        self._trained(plan.learner, lambda: prefer(self.policy, states, plan, self.seed, self.progress.figure, plan.learner))
+
+    def judge(self, name: str) -> None:
+        """Plays the test split with the policy as it is."""
+        self._play(name, by_prompt(self.progress.timed("model", self.policy.decide)))
+        self.trained.append(name)
+
+    def finish(self) -> None:
+        """Saves the adapter with its cards, and prints the table."""
+        said = verdict(self.scores, self.trained)
+        self._save(self.out)
+        write_card(self.out, self.trained_on, self.seed, asdict(self.plan), self.scores)
+        write_readme(self.out, self.trained_on, self.seed, asdict(self.plan), self.scores, said)
+        for line in (table(self.scores, self.scores[-1].name), *said, self.progress.times(self.policy.read, READING)):
+            print(line, flush=True)
+
+    def _play(self, name: str, choose: Chooser) -> None:
+        """Plays the test split, unless that has been done."""
+        with self.progress.on("env"):
+            score = self.stages.records(f"score of {name}", lambda: evaluate(name, choose, self.plan.settings, self.keys), Score)
+        self.progress.say(f"{name}: {score.mean:.3f}")
+        self.scores.append(score)
+
+    def _follower(self, number: int, states: list[State]) -> Strategy | Chooser:
+        """Returns who goes on after decisions that are tried: the policy, a copy of it, or the rule of the labels."""
+        plan = self.plan
+        if plan.after == "rule" or not states:
+            return BASES[0]
+        if plan.after == "policy":
+            return by_prompt(self.progress.timed("model", self.policy.decide))
+        with self.progress.on("model"):
+            known = self.stages.records(f"copied{number}", lambda: self._known(states[: plan.copy_states]), list[State])
+        return SmoothedTeacher(states=known, ridge=plan.copy_ridge, name="copy")
+
+    def _known(self, states: list[State]) -> list[State]:
+        """Returns the states with the policy's log chances as their values."""
+        chances = self.policy.scores([state.prompt for state in states])
+        return [
+            replace(state, values=tuple(max(LEAST, chance) for chance in row), brought=())
+            for state, row in zip(states, chances, strict=True)
+        ]
+
+    def _trained(self, name: str, train: Callable[[], None]) -> None:
+        with self.progress.on("training"):
+            self.stages.once(name, train, lambda path, _: self._save(path), lambda path: restore_adapter(self.policy, path))
+
+    def _save(self, path: Path) -> None:
+        save_adapter(self.policy, path, self.trained_on)
+        write_card(path, self.trained_on, self.seed, asdict(self.plan))
