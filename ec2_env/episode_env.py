@@ -35,7 +35,7 @@ class EpisodeEnv(gym.Env[Observation, ActionT], Generic[ActionT]):
 
     Args:
         task: Name of the only task, or None for all tasks of `domain`.
-        domain: Name of a task folder ("email"), or None for all domains.
+        domain: Name of a task folder ("email") or of several ("email,chat"), or None for all domains.
         split: "train" or "test": disjoint phrasings and draws.
         language: "en", "zh", or None for any language that the task has.
         cloud: Specification of the cloud model.
@@ -257,9 +257,10 @@ def chosen_tasks(task: str | None, domain: str | None, language: str | None) -> 
         names: tuple[str, ...] = (task,)
         tasks.get(task)
     elif domain is not None:
-        if domain not in task_domains():
-            raise UnknownName("domain", domain, task_domains())
-        names = task_domains()[domain]
+        for one in domain.split(","):
+            if one not in task_domains():
+                raise UnknownName("domain", one, task_domains())
+        names = tuple(sorted(name for one in set(domain.split(",")) for name in task_domains()[one]))
     else:
         names = tasks.names()
     if language is not None:

@@ -42,7 +42,7 @@ def run(experiment: Experiment, out: Path) -> dict[str, Any]:
     log_to(experiment.log_to)
     plan = plan_of(experiment)
     whole = resolved(experiment, plan)
-    _settle(out, whole)
+    settle_folder(out, whole)
     module = method(experiment.method).load()
     if hasattr(module, "prepare"):
         module.prepare(out, plan)
@@ -83,7 +83,7 @@ def one_seed(name: str, plan: Any, tracker: str | None, seed: int, folder: Path)
     return scores
 
 
-def _settle(out: Path, whole: Experiment) -> None:
+def settle_folder(out: Path, whole: Experiment) -> None:
     """Writes the experiment into its folder, or finds it there.
 
     Raises:

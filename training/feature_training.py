@@ -66,6 +66,8 @@ class FeaturePlan:
         validation: Held-out train episodes that candidates are compared on, under each of four preferences.
         test_seeds: Instances of each task that are played for the figures.
         budget: What batches of episodes may use; None to follow preferences.
+        compared: Whether the fixed strategies play the test split, too, and the policy at twelve preferences; if not, it plays at
+            the default weights only.
     """
 
     method: Literal["ppo", "dqn", "bandit", "tree"]
@@ -78,6 +80,7 @@ class FeaturePlan:
     validation: int = 60
     test_seeds: int = 2
     budget: Budget | None = None
+    compared: bool = True
 
 
 Plan = FeaturePlan
@@ -114,7 +117,8 @@ def prepare(out: Path, plan: FeaturePlan) -> None:
         ConfigurationError: if a model is not simulated.
     """
     check(plan)
-    references(out, plan)
+    if plan.compared:
+        references(out, plan)
 
 
 def references(out: Path, plan: FeaturePlan) -> list[Score]:
@@ -142,10 +146,14 @@ def train(out: Path, seed: int, plan: FeaturePlan, base: Path | None = None) -> 
     check(plan)
     say = partial(_say_of, seed)
     shared = out.parent if out.name == f"seed{seed}" else out
-    fixed = {score.name: score for score in references(shared, plan)}
+    fixed = {score.name: score for score in references(shared, plan)} if plan.compared else {}
     stages = Stages(out, {"plan": asdict(plan), "seed": seed})
     scorer, preference, chosen = learned(plan, seed, stages, say)
     say("playing the test split")
+    if not plan.compared:
+        mine = stages.records("test", lambda: [_played_as(scorer, plan, plan.method, preference or USUAL)], list[Score])
+        save_policy(out, scorer, card(plan, seed, {"return": mine[0].mean, "chosen": chosen}), preference)
+        return mine
     if preference is None or plan.budget is None:
         mine = stages.records("test", lambda: list(swept(scorer, plan.settings, test_keys(plan)).values()), list[Score])
         scores = dict(zip(SWEEP, mine, strict=True))
@@ -250,7 +258,7 @@ def card(plan: FeaturePlan, seed: int, results: Mapping[str, Any]) -> dict[str, 
     domain = plan.settings.get("domain")
     return {
         "ec2_env": ec2_env.__version__,
-        "env": f"EC2/{camel(domain) if domain else 'Workspace'}Decision-v0",
+        "env": f"EC2/{camel(domain) if domain and ',' not in domain else 'Workspace'}Decision-v0",
         "method": plan.method,
         "seed": seed,
         "plan": asdict(plan),
