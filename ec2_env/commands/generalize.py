@@ -21,7 +21,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "A run that was stopped goes on when the same command is given again."
     )
     parser.add_argument(
-        "--over", choices=("domains", "languages", "models"), required=True, help="what differs between training and test"
+        "--over",
+        choices=("domains", "languages", "models"),
+        default="domains",
+        help="what differs between training and test (%(default)s)",
     )
     parser.add_argument(
         "--method",
