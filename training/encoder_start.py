@@ -1,10 +1,10 @@
 """Where a head starts: simple rules are watched on the same train episodes, and the head learns to decide as the rule that should
 suit the task and the preference.
 
-Which rule suits is estimated from the first state of an episode: a ridge regression on its text and its numbers says what
-completion, cost and exposure each rule brings there, more or less than the others under the same luck. Any preference can weigh
-that. A rule that looks better by `SOFTNESS` counts e times as much in what is imitated, so that a doubtful choice stays a
-mixture.
+Which rule suits is estimated at the first state of an episode: a ridge regression on what names the task (the numbers, for a head
+that is shown no text) says what completion, cost and exposure each rule brings there, more or less than the others under the same
+luck. Any preference can weigh that. A rule that looks better by `SOFTNESS` counts e times as much in what is imitated, so that a
+doubtful choice stays a mixture.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
 from ec2_env.training.bandit import shuffled_keys
 from ec2_env.training.encoder_head import LearningHead
-from ec2_env.training.encoder_policy import Inputs, shown, with_preferences
+from ec2_env.training.encoder_policy import with_preferences
 from ec2_env.training.evaluation import episode_terms
 from ec2_env.training.preferences import AnyPreference
 from ec2_env.training.scorers import Floats
@@ -110,17 +110,16 @@ def _env(settings: tuple[tuple[str, Any], ...]) -> DecisionEnv:
     return DecisionEnv(**dict(settings))
 
 
-def expected(episodes: Sequence[Watched], inputs: Inputs, texts: NDArray[Any]) -> Floats:
+def expected(episodes: Sequence[Watched], seen: NDArray[Any]) -> Floats:
     """Returns what each rule should bring in each episode, less the mean of all rules; shape (episodes, rules, 3).
+
+    What an episode itself brought does not count for what is expected of it, only what all others did.
 
     Args:
         episodes: What was watched.
-        inputs: What may be looked at.
-        texts: Vectors of the texts of the first states.
+        seen: What is known of each at its start, shape (episodes, width).
     """
-    rows = shown(inputs, np.array([one.first.features for one in episodes]), texts)
-    blocks = [rows[:, : rows.shape[1] - texts.shape[1]], texts] if inputs != "numbers" else [rows]
-    basis = np.concatenate([np.ones((len(rows), 1)), *map(_evened, blocks)], axis=1)
+    basis = np.concatenate([np.ones((len(seen), 1)), _evened(seen)], axis=1)
     brought = np.array([one.brought for one in episodes])
     wanted = brought - brought.mean(axis=1, keepdims=True)
     found = np.empty_like(wanted)
@@ -131,7 +130,7 @@ def expected(episodes: Sequence[Watched], inputs: Inputs, texts: NDArray[Any]) -
 
 
 def _evened(block: NDArray[Any]) -> Floats:
-    """Returns a block of columns, each of mean 0, that together have a variance of 1 in each row, so that no block outweighs."""
+    """Returns columns of mean 0, all of the same variance, which is 1 for all of them together."""
     spread = block.std(axis=0)
     kept = spread > 1e-6
     evened: Floats = (block[:, kept] - block[:, kept].mean(axis=0)) / spread[kept] / max(1, kept.sum()) ** 0.5

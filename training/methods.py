@@ -80,6 +80,11 @@ METHODS: Mapping[str, Method] = {
         minutes=2.0,
         extras=(),
     ),
+    "encoder": Method(
+        about="a head on what a language model reads, and on features: imitation, REINFORCE",
+        module="ec2_env.training.encoder",
+        minutes=5.0,
+    ),
     "tree": Method(about="a decision tree fitted to the same", module=FEATURES, given={"method": "tree"}, minutes=2.0, extras=()),
 }
 
