@@ -25,7 +25,7 @@ from ec2_env.training.warm_start import labels, warm_start
 if TYPE_CHECKING:
     from ec2_env.training.quick import Plan
 
-INSTANCES = 200
+INSTANCES = 100
 """Train instances of each task for each stage that plays, so that no two stages play the same episodes."""
 LEAST = -6.0
 """Log chance below which a copy of the policy does not ask how unlikely a decision is."""
@@ -52,6 +52,7 @@ class Run:
         self.keys = plan.test_keys()
         self.scores: list[Score] = []
         self.trained: list[str] = []
+        self.practices = 0
 
     def compare(self) -> None:
         """Plays the test split with what the policy is compared with, unless that has been done for all seeds."""
@@ -60,53 +61,59 @@ class Run:
         with self.progress.on("env"):
             self.scores += references(self.out, plan.settings, self.keys, plan.bound, plan.untrained)
 
-    def practice(self, name: str, number: int, count: int, follow: Strategy | Chooser) -> list[State]:
-        """Returns states of train episodes of their own with the values of all decisions.
+    def practice(self, name: str, count: int, follow: Strategy | Chooser) -> list[State]:
+        """Returns states of train episodes that no other stage plays, with the values of all decisions.
 
         Args:
             name: Of the stage.
-            number: Of the episodes: no two stages have the same.
             count: How many states.
             follow: Plays, and goes on after a decision that is tried.
         """
-        plan = self.plan
-        first = 1_000 * self.seed + INSTANCES * number
+        plan, first = self.plan, 1_000 * self.seed + INSTANCES * self.practices
+        self.practices += 1
         lesson = Lesson(settings=plan.settings, count=count, draws=plan.draws, first=first)
         self.progress.say(f"{name}: all decisions in {count} states, under {plan.draws} lucks each")
         with self.progress.on("env"):
             return self.stages.records(name, lambda: practiced(lesson, follow, plan.workers), list[State])
 
+    def label(self) -> list[State]:
+        """Returns states with the values that decisions have if a rule goes on, or what was smoothed in earlier rounds."""
+        plan, found = self.plan, list[State]()
+        for number in range(plan.label_rounds):
+            follow = self._smoothed(found) if found else BASES[0]
+            found += self.practice(f"labels{number}", plan.states // plan.label_rounds, follow)
+        return found
+
     def warm_start(self, states: list[State]) -> None:
         """Teaches the model the smoothed values of states."""
-        plan, smoothed = self.plan, SmoothedTeacher(states=states)
+        plan, smoothed = self.plan, self._smoothed(states)
         self._play("teacher, smoothed", by_strategy(smoothed))
         examples = labels(states, smoothed, plan, self.seed)
         self.progress.say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
         self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
         self.judge("SFT")
 
-    def improve(self, number: int, states: list[State]) -> list[State]:
+    def improve(self, name: str, states: list[State]) -> list[State]:
         """Practices on states that the policy itself comes to, with the values that decisions have if it goes on itself.
 
         Args:
-            number: Of the round, from 1 on.
-            states: Of the round before, on which the policy is copied.
+            name: Of the stage.
+            states: Of earlier stages, on the last of which the policy is copied.
 
         Returns:
             The states that were practiced on.
         """
         plan = self.plan
-        found = self.practice(f"practice{number}", number, plan.practice, self._follower(number, states))
-        self._trained(
-            f"{plan.learner}{number}",
-            lambda: improve(self.policy, found, plan, self.seed + number, self.progress.figure, plan.learner),
-        )
+        found = self.practice(f"states of {name}", plan.practice, self._follower(name, states))
+        rewarded = self._smoothed(found).blended(found, plan.trust)
+        seed = self.seed + self.practices
+        self._trained(name, lambda: improve(self.policy, rewarded, plan, seed, self.progress.figure, plan.learner))
         return found
 
     def prefer(self) -> None:
         """Learns from logged decisions."""
         plan = self.plan
-        states = read_states(Path(plan.data)) if plan.data else self.practice("logged", 1, plan.practice, BASES[0])
+        states = read_states(Path(plan.data)) if plan.data else self.practice("logged", plan.practice, BASES[0])
         self._trained(plan.learner, lambda: prefer(self.policy, states, plan, self.seed, self.progress.figure, plan.learner))
 
     def judge(self, name: str) -> None:
@@ -130,7 +137,10 @@ class Run:
         self.progress.say(f"{name}: {score.mean:.3f}")
         self.scores.append(score)
 
-    def _follower(self, number: int, states: list[State]) -> Strategy | Chooser:
+    def _smoothed(self, states: list[State]) -> SmoothedTeacher:
+        return SmoothedTeacher(states=tuple(states), ridge=self.plan.ridge)
+
+    def _follower(self, name: str, states: list[State]) -> Strategy | Chooser:
         """Returns who goes on after decisions that are tried: the policy, a copy of it, or the rule of the labels."""
         plan = self.plan
         if plan.after == "rule" or not states:
@@ -138,7 +148,7 @@ class Run:
         if plan.after == "policy":
             return by_prompt(self.progress.timed("model", self.policy.decide))
         with self.progress.on("model"):
-            known = self.stages.records(f"copied{number}", lambda: self._known(states[: plan.copy_states]), list[State])
+            known = self.stages.records(f"copy for {name}", lambda: self._known(states[-plan.copy_states :]), list[State])
         return SmoothedTeacher(states=known, ridge=plan.copy_ridge, name="copy")
 
     def _known(self, states: list[State]) -> list[State]:

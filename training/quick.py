@@ -24,7 +24,6 @@ from ec2_env.training.language_run import Run
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
 from ec2_env.training.states import State
-from ec2_env.training.teacher import BASES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +34,8 @@ class Plan:
         learner: What follows the warm start.
         settings: Arguments of `DecisionEnv`.
         states: States that are labelled.
+        label_rounds: Rounds of labelling: the rule goes on in the first, and in the others what was smoothed so far.
+        ridge: Regularization of the smoothing, in states.
         draws: Lucks under which each decision of a state is tried, for labels and in practice.
         examples: Labels of the warm start, drawn from the states.
         batch: Examples in a step of the warm start.
@@ -46,6 +47,7 @@ class Plan:
         after: Who goes on after a decision that is tried: a cheap copy of the policy, the policy itself (for a GPU), or the rule.
         copy_states: States on which the policy is copied.
         copy_ridge: Regularization of the copy, in states.
+        trust: Share of a reward that is what a decision brought; the rest is what decisions bring in states that read alike.
         prompts: States in a step of the learner.
         passes: Times that each state is learned from.
         drawn: Whether decisions are drawn from the policy instead of all six being tried.
@@ -67,6 +69,8 @@ class Plan:
     learner: Literal["grpo", "rloo", "dpo", "kto"] = "grpo"
     settings: Mapping[str, Any] = field(default_factory=dict)
     states: int = 1000
+    label_rounds: int = 1
+    ridge: float = 100.0
     draws: int = 4
     examples: int = 1600
     batch: int = 8
@@ -78,6 +82,7 @@ class Plan:
     after: Literal["copy", "policy", "rule"] = "copy"
     copy_states: int = 400
     copy_ridge: float = 3.0
+    trust: float = 1.0
     prompts: int = 16
     passes: int = 2
     drawn: bool = False
@@ -138,11 +143,11 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         run.compare()
         states: list[State] = []
         if plan.start == "warm":
-            states = run.practice("labels", 0, plan.states, BASES[0])
+            states = run.label()
             run.warm_start(states)
         if plan.learner in ("grpo", "rloo"):
-            for number in range(1, plan.rounds + 1):
-                states = run.improve(number, states)
+            for number in range(plan.rounds):
+                states = run.improve(f"{plan.learner}{number}", states)
         else:
             run.prefer()
         name = plan.learner.upper()

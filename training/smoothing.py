@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,18 @@ class SmoothedTeacher:
         weights, mean = self.fitted
         found: list[list[float]] = (self.encoded(prompts) @ weights + mean).tolist()
         return found
+
+    def blended(self, states: Sequence[State], trust: float) -> list[State]:
+        """Returns states whose values are advantages over the mean of the six: in part their own, in part the estimated ones.
+
+        Args:
+            states: With values of their own.
+            trust: Share of their own values, 0 to 1.
+        """
+        own = np.array([state.values for state in states])
+        own -= own.mean(axis=1, keepdims=True)
+        mixed = trust * own + (1 - trust) * np.array(self.values([state.prompt for state in states]))
+        return [replace(state, values=tuple(row), brought=()) for state, row in zip(states, mixed.tolist(), strict=True)]
 
     def decide(self, view: View) -> Decision:
         """Returns the decision of highest estimated advantage."""

@@ -106,6 +106,14 @@ def test_smoothing_finds_what_depends_on_a_phrase() -> None:
     assert phrases("Entropy high. Task 1.\nChoice:") == {"entropy high", "task 1", "choice"}
 
 
+def test_blending_keeps_advantages_or_takes_those_of_like_states() -> None:
+    states = [state("Entropy high.", 0, 0, 0, 0.6 * (n % 2), 0, 0) for n in range(40)]
+    smoothed = SmoothedTeacher(states=states, ridge=1.0)
+    own, alike = (smoothed.blended(states, trust) for trust in (1.0, 0.0))
+    assert own[1].values == pytest.approx([value - 0.1 for value in states[1].values])
+    assert alike[0].values == alike[1].values == pytest.approx(smoothed.values(["Entropy high."])[0])
+
+
 def test_the_table_compares_on_the_same_episodes() -> None:
     keys = list(episode_keys(DecisionEnv(**SETTINGS), "test", range(3)))
     edge = evaluate("edge", by_strategy(load_strategy("edge_only")), SETTINGS, keys)
