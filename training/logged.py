@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.choice import DecisionModel
+from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
 from ec2_env.training.collect_decisions import TEACHER, kto_rows, preference_rows
 from ec2_env.training.deciding import QUIET, Figure, deciding, telling
@@ -42,19 +43,20 @@ def read_states(folder: Path) -> list[State]:
 
     Raises:
         ConfigurationError: if it holds none.
+        MissingExtra: if pyarrow is not installed.
     """
-    import datasets
-
-    files = sorted(map(str, (folder / "data").glob("*.parquet")))
+    parquet = require("pyarrow.parquet", extra="parquet")
+    files = sorted((folder / "data").glob("*.parquet"))
     if not files:
         raise ConfigurationError(f"{folder} holds no dataset; write one with: ec2-env collect --kind preference --out {folder}")
-    table = datasets.load_dataset("parquet", data_files=files, split="train")
-    if "values" not in table.column_names:
-        raise ConfigurationError(f"{folder} holds no values of decisions; collect one of the kinds {', '.join(KINDS)}")
     found: dict[tuple[EpisodeKey, int], State] = {}
-    for row in table:
-        if not isinstance(row["prompt"], str):
-            raise ConfigurationError(f"{folder} holds chats; collect it without --chat")
+    for row in (row for file in files for row in parquet.read_table(file).to_pylist()):
+        if "values" not in row or not isinstance(row["prompt"], str):
+            raise ConfigurationError(
+                f"{folder} holds no values of decisions after texts; collect one of the kinds {', '.join(KINDS)}, without --chat"
+            )
+        if row["split"] == "test":
+            raise ConfigurationError(f"{folder} holds test episodes, which the policy is judged on; collect the train split")
         key = EpisodeKey(**{name: row[name] for name in ("task", "language", "split", "seed", "trial")})
         state = State(key=key, choices=(), prompt=row["prompt"], features=tuple(row["features"]), values=tuple(row["values"]))
         found.setdefault((key, row["step"]), state)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ec2_env.cli import main
 from ec2_env.errors import ConfigurationError
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision
@@ -132,9 +133,18 @@ def test_a_batch_reads_equal_prompts_once_and_what_all_begin_with_once(policy: A
     assert together[0].tolist() == together[2].tolist()
 
 
-def test_datasets_of_other_kinds_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("datasets", exc_type=ImportError)
+def test_collected_datasets_are_read_as_states_and_others_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", minversion="19", exc_type=ImportError)
     from ec2_env.training.logged import read_states
 
+    flags = ["--task", "forward_invoice", "--language", "en", "--seeds", "1", "--quiet", "--out"]
+    for kind in ("kto", "decisions", "sft"):
+        assert main(["collect", "--kind", kind, *flags, str(tmp_path / kind)]) == 0
+    found, others = read_states(tmp_path / "decisions"), read_states(tmp_path / "kto")
+    assert {len(state.values) for state in found} == {len(Decision)}
+    assert {state.prompt for state in others} <= {state.prompt for state in found}
+    assert len({(state.key, state.prompt, state.values) for state in others}) == len(others)
+    with pytest.raises(ConfigurationError, match="no values of decisions"):
+        read_states(tmp_path / "sft")
     with pytest.raises(ConfigurationError, match="ec2-env collect"):
-        read_states(tmp_path)
+        read_states(tmp_path / "nothing")
