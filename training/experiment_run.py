@@ -43,6 +43,8 @@ def run(experiment: Experiment, out: Path) -> dict[str, Any]:
     plan = plan_of(experiment)
     whole = resolved(experiment, plan)
     settle_folder(out, whole)
+    for line in drift(experiment, whole):
+        print(line, flush=True)
     module = method(experiment.method).load()
     if hasattr(module, "prepare"):
         module.prepare(out, plan)
@@ -61,6 +63,17 @@ def run(experiment: Experiment, out: Path) -> dict[str, Any]:
     for line in lines(found):
         print(line, flush=True)
     return found
+
+
+def drift(before: Experiment, now: Experiment) -> list[str]:
+    """Says in what an experiment that was run before is made with something else now, so that its figures may differ."""
+    names = {"ec2_env": "version of ec2-env", "code": "code", "test_suite_sha256": "test episodes"}
+    changed = [text for name, text in names.items() if name in before.made and before.made[name] != now.made[name]]
+    return (
+        [f"note: since this experiment was run, these have changed: {', '.join(changed)}; its figures may differ"]
+        if changed
+        else []
+    )
 
 
 def folder_of(out: Path, seed: int, seeds: Sequence[int]) -> Path:

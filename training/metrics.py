@@ -29,8 +29,8 @@ _chosen: list[str] = []
 class Sink(Protocol):
     """Where figures also go."""
 
-    def log(self, step: int, values: dict[str, float]) -> None:
-        """Takes figures of one step."""
+    def log(self, stage: str, step: int, values: dict[str, float]) -> None:
+        """Takes figures of one step of a stage."""
         ...
 
     def close(self) -> None:
@@ -84,7 +84,7 @@ class Metrics:
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps({"stage": stage, "step": int(step), **numbers}) + "\n")
         for sink in self._sinks:
-            sink.log(int(step), {f"{stage}/{name}": value for name, value in numbers.items()})
+            sink.log(stage, int(step), numbers)
 
     def rewind(self, stage: str, step: int) -> None:
         """Forgets in the file what was taken down of a stage after a step, because it is done again from there."""
@@ -123,9 +123,9 @@ class _TensorBoard:
     def __init__(self, out: Path) -> None:
         self._writer = _module("tensorboard").SummaryWriter(log_dir=str(out / "tensorboard"))
 
-    def log(self, step: int, values: dict[str, float]) -> None:
+    def log(self, stage: str, step: int, values: dict[str, float]) -> None:
         for name, value in values.items():
-            self._writer.add_scalar(name, value, step)
+            self._writer.add_scalar(f"{stage}/{name}", value, step)
 
     def close(self) -> None:
         self._writer.close()
@@ -137,8 +137,9 @@ class _Dashboard:
     def __init__(self, tracker: str, out: Path) -> None:
         self._run = _module(tracker).init(project=PROJECT, name=out.as_posix().strip("/").replace("/", "-"))
 
-    def log(self, step: int, values: dict[str, float]) -> None:
-        self._run.log({**values, "step": step})
+    def log(self, stage: str, step: int, values: dict[str, float]) -> None:
+        named = {f"{stage}/{name}": value for name, value in values.items()}
+        self._run.log({**named, f"{stage}/step": step})  # as a figure: each stage counts from 0, and wandb's own steps only rise
 
     def close(self) -> None:
         self._run.finish()

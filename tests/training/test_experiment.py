@@ -21,6 +21,7 @@ from ec2_env.reward import Terms
 from ec2_env.training import metrics as figures
 from ec2_env.training.evaluation import Score
 from ec2_env.training.experiment import Experiment, checked, differences, made_with, plan_of, read, resolved, toml
+from ec2_env.training.experiment_run import drift
 from ec2_env.training.experiment_summary import lines, markdown, student, summary
 from ec2_env.training.lagrangian import Budget
 from ec2_env.training.methods import METHODS
@@ -92,6 +93,16 @@ def test_a_resolved_experiment_is_the_same_again(name: str, tmp_path: Path) -> N
     assert plan_of(again) == plan
     assert not differences(whole, again)
     assert len(whole.made["test_suite_sha256"]) == 64
+
+
+def test_an_experiment_of_another_version_is_run_with_a_note() -> None:
+    experiment = Experiment(method="tree", settings={"domain": "email"}, plan={"test_seeds": 1})
+    now = resolved(experiment, plan_of(experiment))
+    assert drift(experiment, now) == drift(now, now) == []
+    before = msgspec.structs.replace(now, made={**now.made, "test_suite_sha256": "0" * 64})
+    assert drift(before, now) == [
+        "note: since this experiment was run, these have changed: test episodes; its figures may differ"
+    ]
 
 
 def test_minutes_scale_a_plan_and_fields_go_before_them() -> None:
@@ -203,7 +214,7 @@ def test_a_tracker_that_is_asked_for_gets_the_figures(tracker: str, tmp_path: Pa
             one.log("ppo", 7, entropy=0.5)
     finally:
         log_to(None)
-    assert got == [{"ppo/entropy": 0.5, "step": 7}, "finished"]
+    assert got == [{"ppo/entropy": 0.5, "ppo/step": 7}, "finished"]
 
 
 def test_tensorboard_gets_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
