@@ -69,29 +69,29 @@ class Plan:
     settings: Mapping[str, Any] = field(
         default_factory=lambda: {"cloud": "sim:gpt-5.4", "language": "en", "max_episode_steps": 14}
     )
-    tasks: tuple[str, ...] = ("forward_invoice", "largest_text", "revenue_question")
+    tasks: tuple[str, ...] = ("forward_invoice", "largest_text")
     model: str = ""
     dtype: str = "bfloat16"
     device: str = "cpu"
     solutions: int = 48
-    held_out: int = 3
+    held_out: int = 4
     hard: float = 0.6
-    invocations: int = 30
+    invocations: int = 24
     plain: float = 0.25
     batch: int = 1
     rate: float = 2e-3
-    steps: int = 4
+    steps: int = 3
     prompts: int = 1
     generations: int = 8
     rows: int = 1
     grpo_rate: float = 5e-5
     temperature: float = 1.0
     max_tokens: int = 4096
-    max_new_tokens: int = 128
+    max_new_tokens: int = 96
     layers: int = 15
     rank: int = 16
     save_every: int = 10
-    test_seeds: int = 4
+    test_seeds: int = 5
     together: int = 12
 
 

@@ -165,4 +165,4 @@ def write_cards(
 def spec(trained_on: str) -> str:
     """Returns how the adapter is named as an edge model."""
     name = trained_on if trained_on == "smollm2" else f"hf:{trained_on}"
-    return f"{name}@adapter=FOLDER,max_new_tokens=128"
+    return f"{name}@adapter=FOLDER"
