@@ -151,20 +151,27 @@ def setting_names() -> frozenset[str]:
 def resolved(experiment: Experiment, plan: Any) -> Experiment:
     """Returns an experiment with nothing left out: its seeds, every field of its plan, and what it is made with."""
     given = method(experiment.method).given
-    held = msgspec.to_builtins({name: value for name, value in asdict(plan).items() if name not in ("settings", *given)})
+    held = _plain({name: value for name, value in asdict(plan).items() if name not in ("settings", *given)})
     return msgspec.structs.replace(
         experiment,
         seeds=experiment.all_seeds(),
-        settings=dict(plan.settings),
+        settings=_plain(plan.settings),
         plan={name: value for name, value in held.items() if value is not None},
         made=made_with(plan),
     )
 
 
+def _plain(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns values as a file gives them back: lists for tuples, tables for records."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(held))
+    return found
+
+
 def made_with(plan: Any) -> dict[str, Any]:
     """Returns versions, and digests of the code and of all test instances of the plan's tasks."""
     settings, held = plan.settings, dict[str, str]()
-    names = chosen_tasks(settings.get("task"), settings.get("domain"), settings.get("language"))
+    chosen = chosen_tasks(settings.get("task"), settings.get("domain"), settings.get("language"))
+    names = tuple(getattr(plan, "tasks", chosen))
     suite = Suite(about="test episodes", tasks=names, seeds=plan.test_seeds, trials=1)
     if settings.get("language"):
         suite = msgspec.structs.replace(suite, languages=(settings["language"],))
