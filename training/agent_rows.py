@@ -62,7 +62,7 @@ class Asking:
     def decide(self, view: View) -> Decision:
         """Returns ACT_REDACTED before a hard step, otherwise EDGE."""
         session = self.env.session
-        step = session.minds["edge"].standing if session is not None else None
+        step = session.minds["edge"].tracker.walker.step if session is not None else None
         if session is None or step is None:
             return Decision.EDGE
         name = "finish" if isinstance(step.action, Finish) else step.action.name

@@ -86,7 +86,7 @@ class DemonstratingMind:
         """Returns the next call of the solution."""
         mind = self.mind
         mind.complete(messages, tools)  # so that it reads the advice; what it would have done is not done
-        mind.walker, mind.queue, mind.awaiting, mind.astray, mind.attempts = None, (), "", False, 0
+        mind.walker, mind.queue, mind.awaiting, mind.astray, mind.attempts = mind.tracker.walker.fork(), (), "advance", False, 0
         mind.advised = max(0, mind.advised - 1)
         step = mind.tracker.walker.step
         return Reply(calls=(dump_action(step.action if step is not None else Finish()),))

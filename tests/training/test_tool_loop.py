@@ -87,7 +87,8 @@ def test_two_domains_are_prompted_turn_by_turn_as_in_supervised_training(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     register()
-    plan = Plan(tasks=("forward_invoice", "largest_text"), steps=1, prompts=2, generations=2, max_tokens=14_000)
+    settings = {"cloud": "sim:gpt-5.4@ability=20", "language": "en", "max_episode_steps": 14}  # a cloud that does what is right
+    plan = Plan(settings=settings, steps=1, prompts=2, generations=2, max_tokens=14_000)
     chat = load_folder(str(tiny), LocalOptions(max_new_tokens=400))
     keys = [EpisodeKey(task=task, language="en", split="train", seed=1, trial=0) for task in plan.tasks]
     hard = ("forward_invoice/4/search_contacts", "largest_text/2/run_command")
