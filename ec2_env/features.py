@@ -20,12 +20,14 @@ NAMES = (
     "steps_since_cloud",
     "entropy",
     "wants_help",
+    "commits",
     "last_call_failed",
     "repeated_calls",
     "planned",
     "advised",
     "cloud_acts",
     "transcript_tokens",
+    "amounts",
     "private_values",
     "private_values_not_sent",
     "transcript_sent",
@@ -40,6 +42,7 @@ NAMES = (
 """Name of each feature, in order. All are scaled to about 0 to 1 and clipped to [-1, 5]; unknown signals are -1."""
 
 _LONG_NUMBER = re.compile(r"\d[\d -]{7,}\d")
+_AMOUNT = re.compile(r"[$¥€元]|\d\.\d\d(?!\d)|\d,\d{3}(?!\d)")
 _SIGNS = ("@", "$", "¥", "€", "元", "sk_")
 
 
@@ -47,6 +50,12 @@ _SIGNS = ("@", "$", "¥", "€", "元", "sk_")
 def private_looking(text: str) -> int:
     """Returns how many values in a text look private, counted cheaply: addresses, money, keys, numbers of nine digits or more."""
     return sum(map(text.count, _SIGNS)) + len(_LONG_NUMBER.findall(text))
+
+
+@lru_cache(maxsize=20_000)
+def amounts(text: str) -> int:
+    """Returns how many amounts of money a text seems to hold: currency signs, numbers with cents or with thousands set off."""
+    return len(_AMOUNT.findall(text))
 
 
 def budget_left(session: Session) -> float:
@@ -69,18 +78,28 @@ def _left(used: float, cap: float) -> float:
     return max(0.0, 1 - used / cap) if cap else 0.0
 
 
+def commits(session: Session, tool: str | None) -> float:
+    """Returns 1.0 if a call of a tool changes something or finishes, 0.0 if it only looks, -1.0 if the tool is not known."""
+    if tool is None:
+        return -1.0
+    known = session.tools.tools.get(tool)
+    return float(tool == "finish" or (known is not None and known.write))
+
+
 class Watcher:
     """Keeps running counts over a transcript, so that a step costs time in proportion to what is new.
 
     Attributes:
         tokens: Tokens of the transcript, by the cloud's vocabulary.
         private: Number of values that look private.
+        amounts: Number of values in results that look like amounts of money.
         repeats: Calls that were made before in the same words.
     """
 
     def __init__(self) -> None:
         self.tokens = 0
         self.private = 0
+        self.amounts = 0
         self.repeats = 0
         self._read = 0
         self._counts: tuple[int, ...] = ()
@@ -101,6 +120,7 @@ class Watcher:
             found = private_looking(text)
             self.tokens += count(text, family)
             self.private += found
+            self.amounts += amounts(text) if message.get("role") == "tool" else 0
             self._counts = (*self._counts, found)
         self._read = len(session.messages)
         for record in session.records[self._records :]:
@@ -136,12 +156,14 @@ def features(
         since / 10,
         -1.0 if signals.entropy is None else signals.entropy / 3,
         -1.0 if signals.wants_help is None else float(signals.wants_help),
+        commits(session, signals.tool),
         float(last_failed),
         watcher.repeats / 3,
         float(Decision.PLAN in decisions),
         advised / 3,
         acts / 10,
         watcher.tokens / 8_000,
+        watcher.amounts / 20,
         watcher.private / 40,
         watcher.not_sent(sent) / 20,
         sent / max(1, len(session.messages)),
@@ -194,11 +216,13 @@ def prompt(
     capped = session.gateway is not None and session.gateway.settings.max_exposure is not None
     exposure = f", exposure budget {word(seen['exposure_left'], EXPOSURE_WORDS, 'whole')}" if capped else ""
     unsent = word(round(seen["private_values_not_sent"] * 20), few, "many")
+    next_call = {1.0: "about to change something", 0.0: "about to look"}.get(seen["commits"], "next call unknown")
     return (
         f"{OPTIONS}{session.episode.task.title}, {'Chinese' if session.episode.language == 'zh' else 'English'}, {step} step.\n"
-        f"Entropy {entropy}, {'help wanted' if seen['wants_help'] > 0 else 'no help wanted'}. "
+        f"Entropy {entropy}, {'help wanted' if seen['wants_help'] > 0 else 'no help wanted'}, {next_call}. "
         f"Last {last_call}{', repeated' if watcher.repeats else ''}. Cloud: {cloud}{', planned' if seen['planned'] else ''}.\n"
-        f"{'Written' if seen['written'] else 'Nothing written'}. Private: {word(watcher.private, few, 'many')}, {unsent} unsent. "
+        f"{'Written' if seen['written'] else 'Nothing written'}. Amounts: {word(watcher.amounts, few, 'many')}. "
+        f"Private: {word(watcher.private, few, 'many')}, {unsent} unsent. "
         f"Price {word(seen['cost_of_acting'] / 5, ((0.05, 'low'), (0.1, 'medium')), 'high')}"
         f"{'' if seen['budget_left'] > 0.5 else ', budget short'}{exposure}. "
         f"Cost matters {word(weights.cost, MATTERS, 'most')}, privacy {word(weights.privacy, MATTERS, 'most')}.\nChoice:"

@@ -14,7 +14,7 @@ from ec2_env.bench.grid import BenchConfig
 from ec2_env.bench.statistics import DRAWS
 from ec2_env.bench.suites import DEFAULT_SUITE, Suite, load_suite
 from ec2_env.errors import ConfigurationError
-from ec2_env.models.mind import logistic
+from ec2_env.models.chances import logistic
 from ec2_env.models.profile import Profile, load_profile
 
 CLOUD = "sim:gpt-5.4"

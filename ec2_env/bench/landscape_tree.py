@@ -102,17 +102,24 @@ class TreePolicy:
 
 
 def simple_trees() -> tuple[Node, ...]:
-    """Returns trees of at most three questions that people would write: when to ask, what for, and whether to begin with a plan.
+    """Returns trees of at most four questions that people would write: when to ask, what for, and whether to begin with a plan.
 
-    The cloud is used when the entropy is high, when the edge model wants help, when it has not been used for some steps, after a
-    failed call, or never; in the clear, redacted, or in the clear as long as little that looks private has not crossed yet.
+    The cloud is used when the entropy is high, when the edge model wants help, when it has not been used for some steps, always,
+    or never; at any step, or only where the edge model is about to change something or to finish; in the clear, redacted, or in
+    the clear where many amounts of money have been read.
     """
     edge = Leaf(Decision.EDGE)
     uses: list[Node] = [Leaf(int(decision)) for decision in Decision if decision not in (Decision.EDGE, Decision.PLAN)]
-    unsent = NAMES.index("private_values_not_sent")
-    uses += [Split(unsent, 0.1, Leaf(Decision.ADVISE), Leaf(Decision.ADVISE_REDACTED))]
-    triggers = [("entropy", nats / 3) for nats in (1.0, 1.3, 1.6, 2.0)] + [("wants_help", 0.5), ("last_call_failed", 0.5)]
-    triggers += [("steps_since_cloud", (steps - 0.5) / 10) for steps in (2, 3, 5)] + [("step", -1.0)]
-    bodies: list[Node] = [edge]
-    bodies += [Split(NAMES.index(name), threshold, edge, use) for name, threshold in triggers for use in uses]
-    return (*bodies, *(Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), body) for body in bodies))
+    uses += [_asking("amounts", 0.25, Leaf(Decision.ACT_REDACTED), Leaf(Decision.ACT))]
+    triggers = [("entropy", nats / 3) for nats in (1.0, 1.3, 1.7, 2.1)] + [("wants_help", 0.5), ("steps_since_cloud", 0.25)]
+    bodies: list[Node] = [edge, *uses, *(_asking(name, threshold, edge, use) for name, threshold in triggers for use in uses)]
+    careful: list[Node] = [_asking("commits", 0.5, edge, body) for body in bodies[1:]]
+    doubts = [_asking("entropy", nats / 3, edge, Leaf(Decision.ACT_REDACTED)) for nats in (1.0, 1.3, 1.7)]
+    doubts += [_asking("commits", 0.5, edge, doubt) for doubt in doubts]
+    mixed: list[Node] = [_asking("wants_help", 0.5, doubt, Leaf(Decision.ADVISE_REDACTED)) for doubt in doubts]
+    planned = [_asking("step", 0.0, Leaf(Decision.PLAN), body) for body in (*bodies, *careful, *mixed)]
+    return (*bodies, *planned)
+
+
+def _asking(name: str, threshold: float, below: Node, above: Node) -> Node:
+    return Split(NAMES.index(name), threshold, below, above)

@@ -65,10 +65,12 @@ class Signals:
     Attributes:
         entropy: Shannon entropy in nats of its first token; None if the model does not tell.
         wants_help: Whether it would ask for advice now; None if it does not tell.
+        tool: Name of the tool of the call that it has begun to write, or "finish"; None if it does not tell.
     """
 
     entropy: float | None = None
     wants_help: bool | None = None
+    tool: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,12 @@ def figures(text: str) -> frozenset[str]:
     return frozenset(_FIGURE.findall(text))
 
 
+@lru_cache(maxsize=2_000)
+def linked(text: str) -> tuple[str, ...]:
+    """Returns the figures, addresses and ids of a text, in order."""
+    return tuple(_LINKED.findall(text))
+
+
 def lost_figures(payload: str, results: Sequence[str]) -> frozenset[str]:
     """Returns the figures that stand in earlier results and not in a payload from which something was left out."""
     if LEFT_OUT not in payload:
@@ -51,7 +57,7 @@ def look_again(action: ToolCall | Finish, payload: str, records: Sequence[Record
         records: Calls so far, oldest first.
         results: The texts of their results.
     """
-    missing = [found for found in _LINKED.findall(action_text(action)) if found not in payload]
+    missing = [found for found in linked(action_text(action)) if found not in payload]
     for record, result in zip(reversed(records), reversed(results), strict=True):
         if record.ok and not record.wrote and any(found in result for found in missing):
             if sum(other.key == record.key for other in records) > LOOKS:

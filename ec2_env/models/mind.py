@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 from ec2_env.actions import Finish, InvokeCloud, Malformed, ToolCall, action_text, dump_action, parse_action
 from ec2_env.models import asking
 from ec2_env.models.base import Message, ModelCard, Reply, Signals
-from ec2_env.models.draws import normal, percentile, uniform
+from ec2_env.models.chances import ability_logit, choose, logistic, luck
+from ec2_env.models.draws import normal, uniform
+from ec2_env.models.forgetting import is_forgotten
 from ec2_env.models.profile import Profile
 from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress, Record
@@ -58,6 +59,8 @@ class Mind:
         """Failed tries at the current step."""
         self.repairs = 0
         """Times that it has noticed a mistake and looked at everything afresh: what it then does again, it does by a new draw."""
+        self.stuck = 0
+        """Calls since it last got on: so the same advice is not given for ever."""
         self.planned = False
         self.advised = 0
         """Steps for which advice still helps."""
@@ -106,13 +109,15 @@ class Mind:
         entropy += profile.entropy_opening * math.exp(-len(records) / profile.entropy_turns)
         entropy += profile.entropy_task_sd * normal("entropy", self.progress.episode.name, profile.draws)
         entropy += profile.entropy_sd * normal(*self._purpose("entropy"))
-        wish = failure
-        if records and not records[-1].ok:
-            wish += 0.3
-        if step is not None and self._before_a_commitment(step):
-            wish += 0.4
-        wish *= profile.help_rate * self._disposition()
-        return Signals(entropy=max(0.0, entropy), wants_help=self.advised == 0 and self._draw("help") < wish)
+        return Signals(entropy=max(0.0, entropy), wants_help=self._wishes(step), tool=self._drafted())
+
+    def _drafted(self) -> str:
+        """Returns the tool of the call that it would make now, right or wrong, and changes nothing."""
+        other = Mind.__new__(Mind)
+        other.__dict__.update(self.__dict__)
+        other.walker = self._walker().fork()
+        action = other._next_action()
+        return action.name if isinstance(action, ToolCall) else "finish"
 
     def _before_a_commitment(self, step: Step) -> bool:
         """Says whether it is about to change something for the first time, or to finish: when an agent is told to ask."""
@@ -128,17 +133,24 @@ class Mind:
 
     def chance(self, step: Step) -> float:
         """Returns the probability of doing a step right, with the help that has been given."""
-        own = ability_logit(self.profile, self.progress, step)
-        gap = max(0.0, ability_logit(self.better, self.progress, step) - own)
-        lift = 0.0
-        if self.advised:
-            lift = self.profile.advice_lift
-            if self.guidance is not None:
-                lift = self.guidance.lift(self.profile, step, len(self._walker().sends))
+        at = len(self._walker().sends)
+        own = ability_logit(self.profile, self.progress, step, at)
+        gain = 0.0
+        if self.advised and self.guidance is not None:
+            gain = self.guidance.lift(self.profile, step, at) * self._gap(step, None if self.guidance.subtask else at)
+        elif self.advised:
+            gain = self.profile.advice_lift * self._gap(step, at)
         elif self.planned:
-            lift = self.profile.plan_lift if step.skill in PLANNED_SKILLS else self.profile.plan_rest
+            gain = (self.profile.plan_lift if step.skill in PLANNED_SKILLS else self.profile.plan_rest) * self._gap(step, None)
         lost = self.handicap(step) + (self.profile.style_penalty if self.stranger else 0.0)
-        return logistic(own + lift * gap - lost)
+        if is_forgotten(step.action, self.progress, self.profile.window):
+            lost += self.profile.reason_penalty
+        return logistic(own + gain - lost)
+
+    def _gap(self, step: Step, at: int | None) -> float:
+        """Returns by how many logits the helper is better at a step; whoever plans (`at` is None) knows it in general."""
+        better, own = (ability_logit(profile, self.progress, step, at) for profile in (self.better, self.profile))
+        return max(0.0, better - own)
 
     @property
     def standing(self) -> Step | None:
@@ -149,6 +161,11 @@ class Mind:
 
     def observe(self, record: Record) -> None:
         """Takes in a call that has just been made, by itself or by the other side."""
+        before = len(self._walker().sends)
+        self._take_in(record)
+        self.stuck = self.stuck + 1 if len(self._walker().sends) == before else 0
+
+    def _take_in(self, record: Record) -> None:
         self.tracker.update(self.progress)
         self.stranger = record.by != self.side
         if self.stranger:
@@ -169,12 +186,25 @@ class Mind:
 
     def _take_over(self, side: str) -> None:
         """Goes on from where the other side stands: with a fresh look at everything, or on its course, errors included."""
-        other = self.progress.minds.get(side)
         look = uniform(self.progress.noise, self.profile.draws, "fresh look", len(self.progress.records))
-        if other is None or other is self or look < self.profile.fresh_look:
+        if look < self.profile.fresh_look:
             self.walker, self.astray = None, False
-            return
-        self.walker, self.astray = other._walker().fork(), other.astray
+        else:
+            self._take_view(side)
+
+    def _take_view(self, side: str) -> None:
+        """Sees the episode as the other side does, errors included; as it is, if that side is not simulated."""
+        other = self.progress.minds.get(side)
+        if other is None or other is self:
+            self.walker, self.astray = None, False
+        else:
+            self.walker, self.astray = other._walker().fork(), other.astray
+
+    def notice(self) -> None:
+        """Sees, now and then, that something it did or took over was wrong, and looks at everything afresh."""
+        if self.astray and self._draw("repair") < self.profile.repair:
+            self.walker, self.astray, self.attempts = None, False, 0
+            self.repairs += 1
 
     def _heed(self, messages: Sequence[Message]) -> ToolCall | Finish | None:
         """Reads new plans and advice; returns the call that advice names, if it follows it."""
@@ -190,15 +220,25 @@ class Mind:
                 named = named_call(text)
                 if named is None:
                     self._take_guidance(text.removeprefix(ADVICE_MARK))
-        if named is None:
+        if named is None or self.attempts >= TRIES:
             return None
-        if self._draw("follow") >= self.profile.follow:
+        if self._draw("follow") >= (self.profile.follow_asked if self.wishes() else self.profile.follow):
             return None
-        self.walker, self.queue, self.astray, self.attempts = None, (), False, 0
-        self.advised, self.guidance = ADVISED_STEPS, None
+        self._take_view("cloud")
+        self.queue, self.awaiting = (), ""
         step = self._walker().step
-        right = step is not None and action_text(step.action) == action_text(named)
-        self.awaiting = "advance" if right else ""
+        if step is None:
+            return named
+        self.advised, self.guidance = ADVISED_STEPS, None
+        if action_text(step.action) == action_text(named):
+            self.awaiting = "advance"
+        elif (
+            slip := next((slip for slip in step.slips if slip and action_text(slip[0]) == action_text(named)), None)
+        ) is not None:
+            self.astray, self.queue = True, slip
+            return self._from_queue()
+        else:
+            self.attempts += 1
         return named
 
     def _take_guidance(self, text: str) -> None:
@@ -213,7 +253,16 @@ class Mind:
 
     def wishes(self) -> bool:
         """Says whether it would call for advice now."""
-        return bool(self.signals().wants_help)
+        return self._wishes(self._walker().step)
+
+    def _wishes(self, step: Step | None) -> bool:
+        wish = 1.0 if step is None else 1 - self.chance(step)
+        if self.progress.records and not self.progress.records[-1].ok:
+            wish += 0.3
+        if step is not None and self._before_a_commitment(step):
+            wish += 0.4
+        wish *= self.profile.help_rate * self._disposition()
+        return self.advised == 0 and self._draw("help") < wish
 
     def write(self, purpose: Writing, messages: Sequence[Message]) -> Reply:
         """Returns what it writes to the cloud: a question about its next step, or a report of what it did since the last one."""
@@ -235,9 +284,7 @@ class Mind:
     def _next_action(self) -> ToolCall | Finish:
         if self.queue:
             return self._from_queue()
-        if self.astray and self._draw("repair") < self.profile.repair:
-            self.walker, self.astray, self.attempts = None, False, 0
-            self.repairs += 1
+        self.notice()
         for _ in range(20):
             step = self._walker().step
             if step is None:
@@ -322,51 +369,6 @@ def _no_handicap(step: Step) -> float:
 def card_of(profile: Profile) -> ModelCard:
     """Returns the card of a simulated model."""
     return ModelCard(name=profile.name, family=profile.family, parameters=profile.parameters, price=profile.price, simulated=True)
-
-
-def ability_logit(profile: Profile, progress: Progress, step: Step) -> float:
-    """Returns the log odds that a model does a step right without help.
-
-    discrimination * (ability + skill - difficulty - effects), with effects of the task (partly common to all models) and of the
-    episode, as in item response theory.
-    """
-    episode = progress.episode
-    effect = effects(profile.draws, profile.task_sd, profile.shared, profile.instance_sd, episode.name, episode.key)
-    return profile.discrimination * (profile.ability + profile.skills[step.skill] - step.difficulty - effect)
-
-
-def luck(profile: Profile, progress: Progress, *position: int) -> float:
-    """Returns a uniform number that is in part the same in every run of an episode: models repeat their mistakes.
-
-    Phi(sqrt(s) * a + sqrt(1 - s) * b) with s = `steadiness` and standard normal a, b, fixed by the episode, and by the run.
-    """
-    purpose = (profile.draws, "success", *position)
-    steady, fresh = math.sqrt(profile.steadiness), math.sqrt(1 - profile.steadiness)
-    return percentile(steady * normal(progress.fate, *purpose) + fresh * normal(progress.noise, *purpose))
-
-
-@lru_cache(maxsize=10_000)
-def effects(model: str, task_sd: float, shared: float, instance_sd: float, task: str, episode: str) -> float:
-    """Returns how much harder than average an episode is for a model, in logits of ability."""
-    common, own = normal("task", task), normal("task", task, model)
-    effect = task_sd * (math.sqrt(shared) * common + math.sqrt(1 - shared) * own)
-    return effect + instance_sd * normal("instance", episode)
-
-
-def logistic(logit: float) -> float:
-    """Returns 1 / (1 + exp(-logit)) without overflow."""
-    return 1 / (1 + math.exp(-max(-60.0, min(60.0, logit))))
-
-
-def choose(count: int, draw: float) -> int:
-    """Returns an index below `count`, earlier ones likelier: weights 1, 1/2, 1/3 ..."""
-    weights = [1 / (rank + 1) for rank in range(count)]
-    left = draw * sum(weights)
-    for index, weight in enumerate(weights):
-        left -= weight
-        if left < 0:
-            return index
-    return count - 1
 
 
 def fumble(action: ToolCall | Finish, ids: Sequence[str], draw: float) -> ToolCall | Finish:

@@ -40,6 +40,7 @@ class Profile:
     task_sd: float
     shared: float
     instance_sd: float
+    step_sd: float
     steadiness: float
     curiosity: float
     repair: float
@@ -48,12 +49,14 @@ class Profile:
     plan_rest: float
     advice_lift: float
     follow: float
+    follow_asked: float
     question_lift: float
     quoting: float
     subtask_lift: float
     subtask_rest: float
     style_penalty: float
     reason_penalty: float
+    window: float
     entropy_base: float
     entropy_doubt: float
     entropy_fail: float

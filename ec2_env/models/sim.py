@@ -18,9 +18,10 @@ from ec2_env.errors import ConfigurationError
 from ec2_env.facts import as_number, holds
 from ec2_env.models import asking, lookback
 from ec2_env.models.base import Message, Model, ModelCard, Reply
+from ec2_env.models.chances import ability_logit, choose, logistic, luck
 from ec2_env.models.draws import normal, uniform
 from ec2_env.models.loading import Loader
-from ec2_env.models.mind import Mind, ability_logit, card_of, choose, fumble, logistic, luck
+from ec2_env.models.mind import Mind, card_of, fumble
 from ec2_env.models.profile import Profile, load_profile, profile_names
 from ec2_env.models.walker import Walker
 from ec2_env.progress import Progress
@@ -160,13 +161,17 @@ class SimulatedCloud:
 
     def _advised(self, payload: str, transcript: bool) -> ToolCall | Finish:
         """Returns what it takes to be the next call, right or wrong, looking at the episode afresh."""
-        walker = self._worker.tracker.walker if transcript else Walker(self.progress.episode)
+        worker = self._worker
+        if transcript:
+            worker.notice()
+        walker = worker._walker() if transcript else Walker(self.progress.episode)
         step = walker.step
         if step is None:
             return Finish(answer="I could not complete this.")
         purpose = (self.progress.noise, self.profile.draws, len(walker.sends), len(self.progress.records))
-        logit = ability_logit(self.profile, self.progress, step) - self._handicap(payload, step)
-        if luck(self.profile, self.progress, len(walker.sends), 0, 0) < logistic(logit):
+        at, lucks = len(walker.sends), (worker.stuck, worker.repairs) if transcript else (0, 0)
+        logit = ability_logit(self.profile, self.progress, step, at) - self._handicap(payload, step)
+        if luck(self.profile, self.progress, at, *lucks) < logistic(logit):
             return step.action
         if step.slips and (slip := step.slips[choose(len(step.slips), uniform(*purpose, "slip"))]):
             return slip[0]

@@ -91,11 +91,11 @@ def test_depth_bounds_the_questions_to_a_leaf() -> None:
     assert questions(grow(features, values, depth=3, leaf=5)) == 3
 
 
-def test_trees_that_people_would_write_differ_and_ask_at_most_three_questions() -> None:
+def test_trees_that_people_would_write_differ_and_ask_at_most_four_questions() -> None:
     trees = simple_trees()
     assert len(set(trees)) == len(trees)
     assert {Leaf(Decision.EDGE), FIRST_PLAN} <= set(trees)
-    assert all(described(tree).count("?") <= 3 for tree in trees)
+    assert all(described(tree).count("?") <= 4 for tree in trees)
 
 
 def test_tree_plays_as_a_strategy() -> None:

@@ -260,7 +260,7 @@ def test_interrupted_run_says_how_to_go_on(command: list[str], tmp_path: Path, w
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    wait_for_lines(out / "results.jsonl", 5, process)
+    wait_for_lines(out / "results.jsonl", 1, process)
     os.killpg(process.pid, signal.SIGINT)
     shown, said = process.communicate(timeout=60)
     assert process.returncode == 130 and shown == b""

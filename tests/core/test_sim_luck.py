@@ -10,9 +10,10 @@ import pytest
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.models.asking import WISH
+from ec2_env.models.chances import luck
 from ec2_env.models.draws import normal, percentile
 from ec2_env.models.loading import load_model
-from ec2_env.models.mind import Mind, luck
+from ec2_env.models.mind import Mind
 from ec2_env.models.profile import load_profile
 from ec2_env.models.sim import SimulatedModel
 from ec2_env.rollout import EpisodeKey, play
