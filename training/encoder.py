@@ -1,15 +1,15 @@
 """Trains a policy with a language-model encoder and a head to decide about the cloud: `ec2-env train --method encoder`.
 
-Read from top to bottom: simple rules race and the best of them are watched on train episodes; the head learns to decide as the
-rule that suits the task and the preference; REINFORCE on whole episodes; if wanted, REINFORCE again, with an adapter on the
-encoder's last layers; what is best on held-out train episodes is kept. The plan and the seed fix everything; the clock decides
-nothing.
+Read from top to bottom: simple rules race and the best of them are watched on train episodes, to know which suits a task by its
+text; the head starts as the rule that suits the task and the preference; REINFORCE on whole episodes; if wanted, REINFORCE again,
+with an adapter on the encoder's last layers; what is best on held-out train episodes is kept. The plan and the seed fix
+everything; the clock decides nothing.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,10 +25,20 @@ from ec2_env.registry import require
 from ec2_env.training.adapter import fresh_policy, restore_adapter, save_adapter
 from ec2_env.training.bandit import shuffled_keys
 from ec2_env.training.encoder_evaluation import swept_by, worth
+from ec2_env.training.encoder_guide import ALWAYS, Watched, guide, watch_all
 from ec2_env.training.encoder_head import LearningHead, fresh_head
-from ec2_env.training.encoder_policy import HEAD, EncoderPolicy, Head, Inputs, load_head, save_encoder_policy, save_head, shown
+from ec2_env.training.encoder_policy import (
+    HEAD,
+    EncoderPolicy,
+    Head,
+    Inputs,
+    load_head,
+    read,
+    save_encoder_policy,
+    save_head,
+    shown,
+)
 from ec2_env.training.encoder_reinforce import reinforce
-from ec2_env.training.encoder_start import Seen, Watched, expected, imitate, watch_all
 from ec2_env.training.encoder_text import SentenceEncoder, fresh_encoder
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import sweep_table, table, verdicts
@@ -38,6 +48,8 @@ from ec2_env.training.rules import Rules, raced
 from ec2_env.training.stages import Stages
 from ec2_env.training.validation import CHOICES, held_out
 
+Say = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
@@ -45,14 +57,12 @@ class Plan:
 
     Attributes:
         settings: Arguments of `DecisionEnv`; no weights, since these are drawn.
-        inputs: What the head is shown beside the preference: "numbers", "text" or "both".
+        inputs: What is looked at beside the preference, see `ec2_env.training.encoder_policy.Inputs`.
         depth: Layers of the encoder, from the first.
         rules: Simple rules that race for being watched.
         rule_episodes: Train episodes of each in the first heat.
         watched: Train episodes that the winners are watched on.
-        hidden: Units of the head's hidden layer; 0 for a linear head.
-        passes: Times that the head sees every state of these episodes.
-        warm_rate: Learning rate meanwhile.
+        hidden: Units of the hidden layer of the head's network; 0 for a linear one.
         steps: Steps of REINFORCE with the encoder as it is.
         lora_steps: Steps with an adapter on its last layers.
         episodes: Train episodes in a step.
@@ -73,8 +83,6 @@ class Plan:
     rule_episodes: int = 6
     watched: int = 1000
     hidden: int = 64
-    passes: int = 10
-    warm_rate: float = 3e-3
     steps: int = 80
     lora_steps: int = 0
     episodes: int = 16
@@ -159,9 +167,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     return [*fixed.values(), *mine, usual]
 
 
-def trained(
-    plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Callable[[str], None]
-) -> dict[str, EncoderPolicy]:
+def trained(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say) -> dict[str, EncoderPolicy]:
     """Returns the policy after each stage of training, by its name."""
     head = stages.once("start", partial(start, plan, seed, stages, encoder, say), save_head, load_head)
     policies = {"start": EncoderPolicy(head=head, reader=encoder)}
@@ -181,33 +187,26 @@ def trained(
     return policies
 
 
-def start(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Callable[[str], None]) -> Head:
-    """Returns a head that decides as the simple rule that should suit."""
+def start(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say) -> Head:
+    """Returns a head that decides as the simple rule that suits the task and the preference."""
     if not stages.has("rules"):
         say(f"racing {plan.rules} simple rules on train episodes")
     race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, seed, say)
-    rules = Rules.of(stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]]))
+    winners = Rules.of(stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]])).trees
+    trees = tuple(dict.fromkeys((*winners, *ALWAYS)))
     if not stages.has("watched"):
-        say(f"watching {len(rules.trees)} of them on {plan.watched} train episodes each")
-    watch = partial(watch_all, plan.settings, rules.trees, plan.watched, seed, plan.workers)
-    episodes = stages.records("watched", watch, list[Watched])
-    say("reading what was seen, and learning to decide like the rule that suits")
-    seen = [state for one in episodes for states in one.states for state in states]
-    rows = shown(plan.inputs, np.array([one.features for one in seen]), encoder.states([one.prompt for one in seen]))
-    brought = expected(episodes, _known_first(plan, encoder, [one.first for one in episodes]))
-    learning = LearningHead(fresh_head(plan.inputs, rows, plan.hidden, seed))
-    imitate(learning, rows, episodes, brought, plan.passes, plan.warm_rate, seed)
-    return learning.head()
+        say(f"watching {len(trees)} rules on {plan.watched} train episodes each")
+    watching = partial(watch_all, plan.settings, trees, plan.watched, seed, plan.workers)
+    episodes = stages.records("watched", watching, list[Watched])
+    say("reading what was seen")
+    seen = [state for one in episodes for state in one.states]
+    texts = read(plan.inputs, encoder, [state.prompt for state in seen])
+    tasks = read(plan.inputs, encoder, [one.states[0].prompt for one in episodes])
+    rows = shown(plan.inputs, np.array([state.features for state in seen]), texts)
+    return fresh_head(plan.inputs, guide(trees, episodes, tasks[:, : tasks.shape[1] // 2]), rows, plan.hidden, seed)
 
 
-def _known_first(plan: Plan, encoder: SentenceEncoder, states: Sequence[Seen]) -> Any:
-    """Returns what tells tasks apart in first states: their first sentences, or their numbers if the head is shown no text."""
-    if plan.inputs == "numbers":
-        return np.array([state.features for state in states])
-    return encoder.tasks([state.prompt for state in states])
-
-
-def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Callable[[str], None]) -> EncoderPolicy:
+def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say) -> EncoderPolicy:
     """Returns a policy whose encoder was trained together with the head."""
     say(f"REINFORCE with an adapter on the last {plan.layers} layers: {plan.lora_steps} steps")
     adapted, learning, keys = (

@@ -22,6 +22,7 @@ from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.features import NAMES
 from ec2_env.strategy import Decision, View
+from ec2_env.training.encoder_guide import Guide, guide_of
 from ec2_env.training.encoder_text import SentenceEncoder, load_encoder
 from ec2_env.training.features_policy import LARGEST, Preference
 from ec2_env.training.scorers import COST, PRIVACY, SIZE, Floats
@@ -29,45 +30,57 @@ from ec2_env.training.scorers import COST, PRIVACY, SIZE, Floats
 FORMAT = 1
 """Goes up when a folder of an earlier version would mean something else."""
 Inputs = Literal["both", "numbers", "text"]
-"""What a head is shown. The preference is always among it."""
+"""What the network of a head is shown. The preference is always among it. With "numbers", no text is looked at for anything."""
+LEAD = 4.0
+"""What the decision of a rule is ahead of the others, as a logit: with a network that says nothing it has a chance of 92%."""
 HEAD = "head.npz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A network of dense layers with tanh between them, on what is known of a state.
+    """Scores decisions: the one of the rule that suits the task has a lead of `LEAD`, and a network says what to change of that.
 
     Attributes:
-        inputs: What it is shown.
-        center: Subtracted from the input.
+        inputs: What the network is shown.
+        guide: Chooses the rule.
+        center: Subtracted from what is shown.
         scale: Divides it then; above 0.
-        layers: Weights of shape (in, out) and biases of shape (out,).
+        layers: Weights of shape (in, out) and biases of shape (out,) of dense layers, with tanh between them.
     """
 
     inputs: Inputs
+    guide: Guide
     center: Floats
     scale: Floats
     layers: tuple[tuple[Floats, Floats], ...]
 
-    def scores(self, rows: Floats) -> Floats:
-        """Returns a score for each decision, shape (rows, 6); the highest is taken.
+    def scores(self, features: Floats, texts: NDArray[Any]) -> Floats:
+        """Returns a score for each decision, shape (states, 6); the highest is taken.
 
         Args:
-            rows: See `shown`.
+            features: Shape (states, len(NAMES)); the weights among them are those of the preference.
+            texts: Vectors of the texts, shape (states, width of the encoder).
         """
-        found: Floats = (rows - self.center) / self.scale
+        found: Floats = (shown(self.inputs, features, texts) - self.center) / self.scale
         for number, (weights, bias) in enumerate(self.layers):
             found = (np.tanh(found) if number else found) @ weights + bias
+        found[np.arange(len(found)), self.led(features, texts)] += LEAD
         return found
+
+    def led(self, features: Floats, texts: NDArray[Any]) -> list[int]:
+        """Returns the decisions of the rules that suit; arguments as above."""
+        return self.guide.decisions(features, texts[:, : texts.shape[1] // 2])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Returns what has to be kept."""
         layers = {f"{name}{n}": part for n, layer in enumerate(self.layers) for name, part in zip("wb", layer, strict=True)}
-        return {"center": self.center, "scale": self.scale, **layers}
+        return {"center": self.center, "scale": self.scale, **layers, **self.guide.arrays()}
 
 
 def shown(inputs: Inputs, features: Floats, texts: NDArray[Any]) -> Floats:
-    """Returns what a head is shown of states, shape (states, width): the preference, the other numbers, the text.
+    """Returns what a network is shown of states, shape (states, width): the preference, the other numbers, the text.
+
+    Weights count by their size, up to about 1, as in `ec2_env.training.scorers.encoded`.
 
     Args:
         inputs: Which of it.
@@ -76,22 +89,8 @@ def shown(inputs: Inputs, features: Floats, texts: NDArray[Any]) -> Floats:
     """
     others = np.delete(features, [COST, PRIVACY], axis=1)
     parts = {"numbers": [others], "text": [texts], "both": [others, texts]}[inputs]
-    return np.concatenate([sized(features[:, [COST, PRIVACY]]), *parts], axis=1)
-
-
-def sized(weights: Floats) -> Floats:
-    """Returns weights by their size, up to about 1, as in `ec2_env.training.features_policy.encoded`."""
-    return weights / (weights + SIZE)
-
-
-def with_preferences(rows: Floats, weights: Floats) -> Floats:
-    """Returns what a head is shown of the same states under other preferences.
-
-    Args:
-        rows: See `shown`.
-        weights: Of cost and privacy, shape (states, 2).
-    """
-    return np.concatenate([sized(weights), rows[:, weights.shape[1] :]], axis=1)
+    weights = features[:, [COST, PRIVACY]]
+    return np.concatenate([weights / (weights + SIZE), *parts], axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,16 +127,17 @@ class EncoderPolicy:
 
     def _best(self, views: Sequence[View]) -> list[Decision]:
         features = told([view.features() for view in views], [self.preference] * len(views))
-        scores = self.head.scores(shown(self.head.inputs, features, self.texts([view.prompt() for view in views])))
+        scores = self.head.scores(features, read(self.head.inputs, self.encoder, [view.prompt() for view in views]))
         return [Decision(int(place)) for place in scores.argmax(axis=1)]
-
-    def texts(self, prompts: Sequence[str]) -> NDArray[Any]:
-        """Returns the vectors of states' texts; nothing of them for a head that is shown none."""
-        return np.zeros((len(prompts), 0)) if self.head.inputs == "numbers" else self.encoder.states(prompts)
 
     def told(self, preference: Preference, name: str = "learned") -> EncoderPolicy:
         """Returns the policy under a preference, with the same encoder."""
         return replace(self, preference=preference, name=name)
+
+
+def read(inputs: Inputs, encoder: SentenceEncoder, prompts: Sequence[str]) -> NDArray[Any]:
+    """Returns the vectors of states' texts; of width 0 where no text is shown."""
+    return np.zeros((len(prompts), 0)) if inputs == "numbers" else encoder.states(prompts)
 
 
 def told(features: Sequence[Sequence[float]], preferences: Sequence[Preference | None]) -> Floats:
@@ -218,13 +218,13 @@ def _head(inputs: Inputs, arrays: Mapping[str, NDArray[Any]]) -> Head:
         KeyError: if one is missing.
         ValueError: if they do not fit together.
     """
-    if not all(array.dtype.kind == "f" and np.isfinite(array).all() for array in arrays.values()):
+    if not all(array.dtype.kind in "fi" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("its arrays hold something else than finite numbers")
-    layers = tuple((arrays[f"w{n}"], arrays[f"b{n}"]) for n in range(len(arrays) // 2 - 1))
+    layers = tuple((arrays[f"w{n}"], arrays[f"b{n}"]) for n in range(sum(name[0] == "w" for name in arrays)))
     center, scale = arrays["center"], arrays["scale"]
     ends = [len(center) if center.ndim == 1 else 0, *(len(bias) for _, bias in layers)]
     shapes = [(weights.shape, bias.shape) for weights, bias in layers]
     fits = layers and ends[-1] == len(Decision) and shapes == [((a, b), (b,)) for a, b in pairwise(ends)]
     if not fits or scale.shape != center.shape or (scale <= 0).any():
         raise ValueError("its layers do not fit together")
-    return Head(inputs=inputs, center=center, scale=scale, layers=layers)
+    return Head(inputs=inputs, guide=guide_of(arrays), center=center, scale=scale, layers=layers)

@@ -21,7 +21,7 @@ from ec2_env.reward import RewardWeights, terms
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision
 from ec2_env.training.encoder_head import LearningHead
-from ec2_env.training.encoder_policy import shown
+from ec2_env.training.encoder_policy import read, shown
 from ec2_env.training.encoder_text import SentenceEncoder
 from ec2_env.training.features_policy import Preference
 from ec2_env.training.preferences import AnyPreference
@@ -85,12 +85,14 @@ class Batch:
     """The states of all copies and what was decided there, in the order in which they were played.
 
     Attributes:
-        rows: What the head was shown.
+        rows: What the network was shown.
+        led: What the rules that suit decide.
         prompts: Their texts.
         decisions: What was decided.
     """
 
     rows: list[Floats] = field(default_factory=list)
+    led: list[int] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
     decisions: list[int] = field(default_factory=list)
 
@@ -156,7 +158,7 @@ def objective(
     places = [place for group in groups for copy in group for place in copy.places]
     ahead = torch.tensor(np.concatenate([one for group in groups for one in compared(group)]), dtype=torch.float32)
     scaled = ahead / ahead.square().mean().sqrt().clamp(min=1e-3)
-    logp = head.logits(rows).log_softmax(-1)
+    logp = head.logits(rows, batch.led).log_softmax(-1)
     entropy = -(logp.exp() * logp).sum(-1).mean()
     chosen = logp[places, torch.tensor(batch.decisions)[places]]
     return -(chosen * scaled).mean() - bonus * entropy, float(entropy.detach())
@@ -179,16 +181,18 @@ def play(groups: Sequence[Sequence[Copy]], head: LearningHead, encoder: Sentence
     batch, running = Batch(), [copy for group in groups for copy in group]
     while running:
         views = [copy.env.view() for copy in running]
-        prompts = [view.prompt() for view in views] if head.inputs != "numbers" else []
-        rows = shown(head.inputs, np.array([view.features() for view in views]), encoder.states(prompts))
+        features, prompts = np.array([view.features() for view in views]), [view.prompt() for view in views]
+        texts = read(head.start.inputs, encoder, prompts)
+        rows, led = shown(head.start.inputs, features, texts), head.start.led(features, texts)
         with torch.no_grad():
-            chances = head.logits(rows).softmax(-1).double().numpy().cumsum(axis=1)
+            chances = head.logits(rows, led).softmax(-1).double().numpy().cumsum(axis=1)
         drawn = (chances < draw.random((len(running), 1)) * chances[:, -1:]).sum(axis=1).tolist()
         for copy, decision in zip(running, drawn, strict=True):
             copy.places.append(len(batch.decisions))
             batch.decisions.append(decision)
             copy.take(decision)
         batch.rows.append(rows)
+        batch.led += led
         batch.prompts += prompts
         running = [copy for copy in running if copy.running]
     return batch

@@ -1,7 +1,7 @@
 """The first layers of a small language model read the text of a state, one sentence at a time and each sentence once.
 
 Nearly every state of an episode has a text of its own, but its sentences recur: a few thousand of them make up hundreds of
-thousands of states. The first sentence names the task; a state is its vector, and the mean of the others. Reading whole texts
+thousands of states. The first one names the task; a state is its vector, and the mean of the others. Reading whole texts
 would take most of the time of a training: twelve layers take about a millisecond a token on one core.
 """
 
@@ -33,12 +33,14 @@ Vectors = NDArray[np.float32]
 
 
 def sentences(prompt: str) -> tuple[str, ...]:
-    """Returns the sentences of a prompt that describe the state.
+    """Returns the sentences of a prompt that describe the state, the task by itself first.
 
     The list of decisions is the same everywhere, and a policy is told its preference in numbers, so both are left out.
     """
     text = _PREFERENCE.sub("", prompt.removeprefix(OPTIONS).removesuffix("Choice:")).strip()
-    return tuple(_ENDS.split(text))
+    first, *others = _ENDS.split(text)
+    task, _, step = first.rpartition(", ")
+    return (f"{task}.", step, *others)
 
 
 class SentenceEncoder:
@@ -74,10 +76,6 @@ class SentenceEncoder:
             return np.zeros((0, self.width), np.float32)
         known = [np.stack([self._known[sentence] for sentence in parts]) for parts in split]
         return np.stack([np.concatenate([rows[0], rows[1:].mean(axis=0)]) for rows in known])
-
-    def tasks(self, prompts: Sequence[str]) -> Vectors:
-        """Returns the vectors of the first sentences only, which say what the task is and how far it is."""
-        return self.states(prompts)[:, : self.width // 2]
 
     def means(self, prompts: Sequence[str]) -> Any:
         """Returns what `states` does as a tensor through which gradients pass, and remembers nothing."""

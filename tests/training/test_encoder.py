@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ec2_env.bench.landscape_tree import Leaf
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.features import NAMES
 from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Decision, load_strategy
-from ec2_env.training.encoder_policy import Head, load_encoder_policy, shown, with_preferences
-from ec2_env.training.encoder_start import Seen, Watched, expected, suited
+from ec2_env.training.encoder_guide import Seen, Watched, guide
+from ec2_env.training.encoder_head import fresh_head
+from ec2_env.training.encoder_policy import LEAD, load_encoder_policy, shown
 from ec2_env.training.encoder_text import sentences
+from ec2_env.training.scorers import COST, PRIVACY, SIZE
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Transformers and PEFT warn about one another
 SMALL = {"task": "forward_invoice", "language": "en"}
@@ -29,7 +32,7 @@ def plan(**changes: Any) -> Any:
     """Returns a plan of a few episodes."""
     from ec2_env.training.encoder import Plan
 
-    sizes: dict[str, Any] = {"rules": 6, "rule_episodes": 1, "watched": 4, "passes": 2, "steps": 2, "lora_steps": 1}
+    sizes: dict[str, Any] = {"rules": 6, "rule_episodes": 1, "watched": 4, "steps": 2, "lora_steps": 1}
     sizes |= {"episodes": 2, "copies": 2, "validation": 2, "test_seeds": 2, "workers": 1, "depth": 2, "layers": 1, "rank": 2}
     return Plan(settings=SMALL, **{**sizes, **changes})
 
@@ -51,7 +54,7 @@ def test_sentences_leave_out_what_is_the_same_everywhere_and_what_is_told_in_num
         env.begin("forward_invoice", "en", "train", 0)
         texts.add(sentences(env.view().prompt()))
     (parts,) = texts
-    assert parts[0].startswith("Forward") and parts[0].endswith("first step.")
+    assert parts[0].startswith("Forward") and parts[0].endswith("English.") and parts[1] == "first step."
     assert all(part.endswith(".") for part in parts)
     assert not any("matters" in part or "Choice" in part or "redacted cloud" in part for part in parts)
 
@@ -59,7 +62,7 @@ def test_sentences_leave_out_what_is_the_same_everywhere_and_what_is_told_in_num
 def test_a_state_has_the_same_vector_whatever_is_read_beside_it(tiny: Path) -> None:
     from ec2_env.training.encoder_text import fresh_encoder
 
-    texts = ["Pay a bill. Entropy high. Written.", "Send mail. Last read_email ok by edge. Written.", "Send mail. Price low."]
+    texts = ["Pay, late. Entropy high. Written.", "Send, late. Last read_email ok by edge. Written.", "Send, late. Price low."]
     one, other = fresh_encoder(tiny, 2), fresh_encoder(tiny, 2)
     together = one.states(texts)
     alone = np.concatenate([other.states([text]) for text in texts])
@@ -69,40 +72,53 @@ def test_a_state_has_the_same_vector_whatever_is_read_beside_it(tiny: Path) -> N
     assert len({tuple(row) for row in together.round(4).tolist()}) == len(texts)
 
 
-def test_a_state_is_its_first_sentence_and_the_mean_of_the_others(tiny: Path) -> None:
+def test_a_state_is_its_task_and_the_mean_of_its_other_sentences(tiny: Path) -> None:
     from ec2_env.training.encoder_text import fresh_encoder
 
     encoder = fresh_encoder(tiny, 2)
-    both, first, second = encoder.states(["Pay. Written. Price low.", "Pay. Written.", "Pay. Price low."])
-    assert np.allclose(both, (first + second) / 2, atol=1e-6)
-    assert encoder.tasks(["Pay. Written."])[0].tolist() == first[: encoder.width // 2].tolist()
+    both, first, second, other = encoder.states(["Pay, late. Written.", "Pay, late.", "Pay, Written.", "Send, Written."])
+    half = encoder.width // 2
+    assert np.allclose(both[half:], (first[half:] + second[half:]) / 2, atol=1e-6)
+    assert both[:half].tolist() == first[:half].tolist() != other[:half].tolist()
 
 
 @pytest.mark.parametrize("inputs", ["numbers", "text", "both"])
-def test_the_preference_is_always_shown_and_can_be_exchanged(inputs: Any) -> None:
-    generator = np.random.default_rng(0)
-    features, texts = generator.random((3, len(NAMES))), generator.random((3, 4))
-    weights = generator.random((3, 2))
-    told = features.copy()
-    told[:, [NAMES.index("cost_weight"), NAMES.index("privacy_weight")]] = weights
-    changed = with_preferences(shown(inputs, features, texts), weights)
-    assert changed.tolist() == shown(inputs, told, texts).tolist()
+def test_the_preference_is_always_shown(inputs: Any) -> None:
+    features, texts = np.full((1, len(NAMES)), 0.5), np.ones((1, 4))
+    features[0, [COST, PRIVACY]] = 0.0, SIZE
+    rows = shown(inputs, features, texts)
+    assert rows[0, :2].tolist() == [0.0, 0.5]
+    assert rows.shape[1] == {"numbers": len(NAMES), "text": 6, "both": len(NAMES) + 4}[inputs]
+
+
+TREES = (Leaf(Decision.EDGE), Leaf(Decision.ACT))
 
 
 def watched(title: str, brought: tuple[tuple[float, float, float], ...]) -> Watched:
-    seen = Seen(features=(0.5,) * len(NAMES), prompt=title, decision=0)
-    return Watched(brought=brought, states=tuple((seen,) for _ in brought))
+    return Watched(brought=brought, states=(Seen(features=(0.5,) * len(NAMES), prompt=title),))
 
 
-def test_the_rule_that_suits_a_task_is_told_from_its_text() -> None:
+def test_the_rule_that_suits_is_told_from_the_task_and_the_preference() -> None:
     edge_is_enough, cloud_helps = ((0.8, 0.0, 0.0), (0.8, 1.0, 0.0)), ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0))
-    episodes = [watched("a", edge_is_enough), watched("b", cloud_helps)] * 20
-    texts = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
-    found = expected(episodes, texts)
-    shares = suited(found[:2], np.array([[0.15, 0.25]] * 2))
-    assert shares[0, 0] > 0.9 and shares[1, 1] > 0.9
-    alike = expected(episodes, np.ones((40, 3)))
-    assert np.allclose(alike[0], alike[1], atol=0.05)
+    tasks = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
+    found = guide(TREES, [watched("a", edge_is_enough), watched("b", cloud_helps)] * 20, tasks)
+    for cost, decisions in ((0.15, [Decision.EDGE, Decision.ACT]), (2.0, [Decision.EDGE, Decision.EDGE])):
+        features = np.full((2, len(NAMES)), 0.5)
+        features[:, [COST, PRIVACY]] = cost, 0.25
+        assert found.decisions(features, tasks[:2]) == decisions
+
+
+def test_without_texts_one_rule_suits_all_tasks() -> None:
+    brought = ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0))
+    found = guide(TREES, [watched("a", brought)] * 4, np.zeros((4, 0)))
+    assert found.coefficients.shape == (1, 2, 3)
+    assert found.suited(np.zeros((2, 0)), np.array([[0.1, 0.0], [1.0, 0.0]])).tolist() == [1, 0]
+
+
+def test_a_network_that_says_nothing_leaves_the_decision_to_the_rule() -> None:
+    found = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 0.0, 0.0)))] * 4, np.zeros((4, 0)))
+    fresh = fresh_head("numbers", found, np.random.default_rng(0).random((4, len(NAMES))), 3, 0)
+    assert fresh.scores(np.full((1, len(NAMES)), 0.5), np.zeros((1, 0))).tolist() == [[0, 0, 0, 0, LEAD, 0]]
 
 
 def test_what_the_copies_of_an_episode_share_cancels() -> None:
@@ -116,7 +132,7 @@ def test_what_the_copies_of_an_episode_share_cancels() -> None:
 
 
 def test_returns_of_copies_are_those_of_the_env(tiny: Path) -> None:
-    from ec2_env.training.encoder_head import LearningHead, fresh_head
+    from ec2_env.training.encoder_head import LearningHead
     from ec2_env.training.encoder_reinforce import begin
     from ec2_env.training.encoder_reinforce import play as play_copies
     from ec2_env.training.encoder_text import fresh_encoder
@@ -125,7 +141,8 @@ def test_returns_of_copies_are_those_of_the_env(tiny: Path) -> None:
 
     encoder = fresh_encoder(tiny, 1)
     rows = np.random.default_rng(0).random((4, len(NAMES) + encoder.width))
-    head = LearningHead(fresh_head("both", rows, 3, 0))
+    led = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0)))] * 4, np.zeros((4, 0)))
+    head = LearningHead(fresh_head("both", led, rows, 3, 0))
     group = begin(SMALL, replace(KEY, split="train"), Preference(0.4, 0.3), 3)
     batch = play_copies([group], head, encoder, np.random.default_rng(1))
     assert sorted(place for copy in group for place in copy.places) == list(range(len(batch.decisions)))
@@ -200,26 +217,22 @@ def test_a_preference_behind_the_folder_takes_the_place_of_the_weights_of_the_ru
     assert found.result == play(dear, load_strategy(f"learned:{run[0]}"), KEY).result
 
 
-def head(inputs: Any = "numbers", width: int = len(NAMES)) -> Head:
-    return Head(inputs=inputs, center=np.zeros(width), scale=np.ones(width), layers=((np.zeros((width, 6)), np.zeros(6)),))
-
-
-def test_equal_scores_leave_the_step_to_the_edge() -> None:
-    assert Decision(int(head().scores(np.zeros((1, len(NAMES)))).argmax())) is Decision.EDGE
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"scale": np.zeros(len(NAMES))}, "do not fit together"),
-        ({"center": np.full(len(NAMES), np.nan)}, "finite numbers"),
-        ({"b0": np.zeros(5)}, "do not fit together"),
+        ({"scale": np.zeros(1)}, "layers do not fit together"),
+        ({"center": np.array([np.nan])}, "finite numbers"),
+        ({"b1": np.zeros(5)}, "layers do not fit together"),
         ({"inputs": np.array(7)}, "no policy with an encoder"),
+        ({"roots": np.array([-1])}, "coefficients have another shape"),
+        ({"coefficients": np.zeros((1, 1, 3)), "roots": np.array([999])}, "rules begin nowhere"),
+        ({"below": np.array([[0]])}, "no table of nodes"),
     ],
 )
 def test_what_is_no_head_is_refused(changes: dict[str, Any], said: str, run: tuple[Path, list[Any]], tmp_path: Path) -> None:
     (tmp_path / "card.json").write_bytes((run[0] / "card.json").read_bytes())
-    arrays = {"inputs": np.array(1), **head().arrays(), **changes}
+    with np.load(run[0] / "head.npz") as file:
+        arrays = {**{name: file[name] for name in file.files}, **changes}
     np.savez(tmp_path / "head.npz", **arrays)
     with pytest.raises(ConfigurationError, match=said):
         load_encoder_policy(str(tmp_path))
