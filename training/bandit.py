@@ -33,7 +33,7 @@ from ec2_env.strategy import Decision, Strategy
 from ec2_env.training.features_policy import FeaturePolicy, Preference
 from ec2_env.training.preferences import AnyPreference
 from ec2_env.training.rules import NEVER, Rules, tabled
-from ec2_env.training.scorers import COST, PRIVACY, Floats, Questions, Scorer, encoded
+from ec2_env.training.scorers import COST, PRIVACY, Floats, Guided, Questions, Scorer, encoded
 from ec2_env.training.stages import Stages
 from ec2_env.training.states import EXPLORE, advance, episode_keys
 from ec2_env.training.teacher import likely_lucks
@@ -195,8 +195,8 @@ def valued_states(
 
 def guided(rules: Rules, samples: Samples) -> dict[str, Scorer]:
     """Returns policies that leave their rule by one margin or another."""
-    coefficients = changes_of(samples)
-    return {f"margin {margin:g}": rules.guided(coefficients, margin) for margin in MARGINS}
+    coefficients, simple = changes_of(samples), rules.simple()
+    return {f"margin {margin:g}": Guided(simple, coefficients, margin) for margin in MARGINS}
 
 
 def grown(samples: Samples, seed: int) -> dict[str, Scorer]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import gymnasium as gym
@@ -15,9 +15,10 @@ from ec2_env.envs import DecisionEnv
 from ec2_env.features import NAMES
 from ec2_env.reward import RewardWeights, Terms, terms
 from ec2_env.rollout import EpisodeKey, play
-from ec2_env.strategy import Strategy
+from ec2_env.strategy import Decision, View
 from ec2_env.training.evaluation import episode_terms
 from ec2_env.training.features_policy import Preference
+from ec2_env.training.scorers import COST, PRIVACY, Simple
 
 NOTHING = 0.15
 """Chance that a weight is 0."""
@@ -70,39 +71,54 @@ class AnyPreference:
         return math.exp(generator.uniform(math.log(LEAST), math.log(MOST)))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """A strategy that follows the rule for a preference."""
+
+    guide: Simple
+    preference: Preference
+    name: str = "rule"
+    uses_edge: bool = True
+
+    def decide(self, view: View) -> Decision:
+        """Returns the decision of the rule."""
+        told = list(view.features())
+        told[COST], told[PRIVACY] = self.preference
+        return Decision(self.guide.answer(told))
+
+
 class FeatureEnv(gym.Env[Any, np.int64]):
     """A `DecisionEnv` for learners on features: a box instead of a dict, a preference for each episode, and nothing in `info`.
 
     Args:
         settings: Arguments of `DecisionEnv`.
         preferences: Where preferences come from; envs may share one.
-        par: Returns what the last reward of an episode is to be measured against, for a preference: a strategy that plays the
-            same episode under the same luck. What both have of it in common is no longer noise, and as no decision changes the
-            par, no policy becomes better or worse by it. None for the rewards as they are.
+        guide: Simple rules, of which the preference chooses one. Its decision is shown behind the features, as six numbers of
+            which one is 1, and the last reward of an episode is less by the return of the rule in the same episode under the
+            same luck. What both have of it in common is no longer noise, and as no decision changes what the rule gets, no policy
+            becomes better or worse by it. None for features and rewards as they are.
     """
 
-    def __init__(
-        self, settings: Mapping[str, Any], preferences: Preferences, par: Callable[[Preference], Strategy] | None = None
-    ) -> None:
+    def __init__(self, settings: Mapping[str, Any], preferences: Preferences, guide: Simple | None = None) -> None:
         self.inner = DecisionEnv(**settings)
         self.preferences = preferences
-        self._par = par
+        self._guide = guide
         self._beside = DecisionEnv(**settings)
         self._to_beat = 0.0
         self.action_space = self.inner.action_space
-        self.observation_space = spaces.Box(-1, 5, (len(NAMES),), np.float32)
+        self.observation_space = spaces.Box(-1, 5, (len(NAMES) + (len(Decision) if guide is not None else 0),), np.float32)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Starts an episode with a preference of its own."""
         super().reset(seed=seed)
         wanted = self.preferences.draw(self.np_random)
         self.inner.weights = RewardWeights(cost=wanted.cost, privacy=wanted.privacy)
-        observation, _ = self.inner.reset(seed=seed, options=options)
+        self.inner.reset(seed=seed, options=options)
         self._to_beat = 0.0
-        if self._par is not None:
-            play(self._beside, self._par(wanted), self._key())
+        if self._guide is not None:
+            play(self._beside, Following(guide=self._guide, preference=wanted), self._key())
             self._to_beat = episode_terms(self._beside).scalar(self.inner.weights)
-        return observation["features"], {}
+        return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Takes one decision; the reward is that of `DecisionEnv` under the episode's preference."""
@@ -115,7 +131,14 @@ class FeatureEnv(gym.Env[Any, np.int64]):
         if over:
             self.preferences.ended(episode_terms(inner))
             reward -= self._to_beat
-        return np.array(inner.features(), np.float32), reward, over, False, {}
+        return self._seen(), reward, over, False, {}
+
+    def _seen(self) -> Any:
+        """Returns the features, and the rule's decision behind them if there is a guide."""
+        features = self.inner.features()
+        if self._guide is None:
+            return np.array(features, np.float32)
+        return np.array([*features, *np.eye(len(Decision))[self._guide.answer(features)]], np.float32)
 
     def _key(self) -> EpisodeKey:
         session = self.inner._running()

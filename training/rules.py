@@ -20,9 +20,8 @@ from ec2_env.features import NAMES
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Decision
 from ec2_env.training.evaluation import episode_terms
-from ec2_env.training.features_policy import Preference
 from ec2_env.training.preferences import SWEEP
-from ec2_env.training.scorers import Floats, Guided, Questions, encoded
+from ec2_env.training.scorers import Floats, Guided, Questions, Simple, encoded
 from ec2_env.training.validation import RULES, held_out
 
 HEATS = ((1, 4), (3, 2), (10, 1))
@@ -54,23 +53,15 @@ class Rules:
         every = simple_trees()
         return [(every.index(tree), terms) for tree, terms in zip(self.trees, self.terms.tolist(), strict=True)]
 
-    def best(self, wanted: Preference) -> int:
-        """Returns the number of the rule of the highest return under a preference."""
-        return int((self.terms @ np.array([1.0, -wanted.cost, -wanted.privacy])).argmax())
-
-    def policy(self, wanted: Preference) -> TreePolicy:
-        """Returns the rule of the highest return under a preference as a strategy."""
-        return TreePolicy(tree=self.trees[self.best(wanted)])
-
-    def guided(self, coefficients: Floats, margin: float) -> Guided:
-        """Returns a scorer that follows the best rule unless coefficients say that another decision is better by a margin."""
+    def simple(self) -> Simple:
+        """Returns the rules as arrays."""
         table, roots = tabled(self.trees)
-        return Guided(table, roots, self.terms, coefficients, margin)
+        return Simple(table, roots, self.terms)
 
     def alone(self) -> Guided:
         """Returns a scorer that always follows the best rule."""
         width = encoded(np.zeros((1, len(NAMES)))).shape[1]
-        return self.guided(np.zeros((width, len(Decision), 3)), NEVER)
+        return Guided(self.simple(), np.zeros((width, len(Decision), 3)), NEVER)
 
     def described(self) -> list[str]:
         """Says each rule in words, and what it brings."""

@@ -4,41 +4,36 @@ Everything runs in one process with one thread, so a seed fixes the result. An e
 not discounted.
 
 PPO does not start from nothing: a return is mostly luck, and a policy that starts without a rule learns little in minutes but
-that the cloud costs. It starts as a copy of the simple rule that suits each preference (`ec2_env.training.rules`), with a little
-chance left to all other decisions. What it gets in an episode is measured against what that rule gets in the same episode under
-the same luck. And of the policies on the way, the one is kept that does best on train episodes that nothing was trained on.
+that the cloud costs. It is told what the simple rule that suits the preference would do (`ec2_env.training.rules`), and starts by
+doing it, with a little chance left to all other decisions. What it gets in an episode is measured against what that rule gets in
+the same episode under the same luck. And of the policies on the way, the one is kept that does best on train episodes that
+nothing was trained on.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ec2_env.registry import require
-from ec2_env.training.features_policy import Preference
+from ec2_env.strategy import Decision
 from ec2_env.training.metrics import Metrics
-from ec2_env.training.preferences import AnyPreference, FeatureEnv, Preferences
+from ec2_env.training.preferences import FeatureEnv, Preferences
 from ec2_env.training.rules import Rules
 from ec2_env.training.sb3_checkpoint import Checkpoint
-from ec2_env.training.scorers import COST, PRIVACY, Floats, Network, Scorer
+from ec2_env.training.scorers import Advised, Floats, Network, Scorer, Simple
 from ec2_env.training.stages import Stages
-from ec2_env.training.states import EXPLORE
 
 ENVS = 16
 """Episodes that run side by side."""
 HIDDEN = (64, 64)
-CLONED = 100
-"""Train episodes from whose states the first policy is learned."""
-COPIES = 8
-"""Preferences under which each of these states is shown."""
 LEFT = 0.15
-"""Chance left to the other decisions together."""
-PASSES = 30
-"""Passes over these states."""
+"""Chance that the first policy leaves to the other decisions together."""
 SNAPSHOTS = 4
 """Policies on the way, beside the first one, of which one is kept."""
 CHECKPOINTS = 20
@@ -100,14 +95,11 @@ def train_ppo(
     torch = _quiet_torch()
     sb3 = require("stable_baselines3", extra="rl")
     settled = {**PPO, "learning_rate": lambda left: RATE * left}
-    envs = _envs(settings, preferences, rules.policy)
-    model = sb3.PPO("MlpPolicy", envs, seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
+    guide = rules.simple()
+    envs = _envs(settings, preferences, guide)
+    model = sb3.PPO(_advised(torch), envs, seed=seed, device="cpu", policy_kwargs=_nets(), **settled)
     checkpoint = Checkpoint(stages.workplace("policy"), preferences)
-    kept = checkpoint.load(model)
-    if kept is None:
-        agreed = _clone(torch, model.policy, *decided_states(settings, rules, seed))
-        say(f"  the copy decides as the rules in {agreed:.1%} of their states")
-        kept = {"start": _held(model)}
+    kept = checkpoint.load(model) or {"start": _held(model)}
     metrics.rewind("ppo", model.num_timesteps)
     watching = _Watching("ppo", steps, checkpoint, kept, metrics, say, rollout_ended, model.num_timesteps)
     model.learn(steps - model.num_timesteps, callback=watching.callback(), reset_num_timesteps=False)
@@ -115,7 +107,10 @@ def train_ppo(
     found: dict[str, Scorer] = {}
     for name, state in kept.items():
         model.policy.load_state_dict(state)
-        found[name] = _network([*model.policy.mlp_extractor.policy_net, model.policy.action_net], "tanh")
+        layers = _layers([*model.policy.mlp_extractor.actor, model.policy.action_net])
+        weights, bias = layers[-1]
+        network = Network((*layers[:-1], (weights[: HIDDEN[-1]], bias)))
+        found[name] = Advised(guide, network, weights[HIDDEN[-1] :])
     return found
 
 
@@ -141,50 +136,50 @@ def train_dqn(
     found: dict[str, Scorer] = {}
     for name, state in kept.items():
         model.policy.load_state_dict(state)
-        found[name] = _network(model.q_net.q_net, "relu")
+        found[name] = Network(_layers(model.q_net.q_net), "relu")
     return found
 
 
-def decided_states(settings: Mapping[str, Any], rules: Rules, seed: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Returns features of states, each under several preferences, and what the rules decide there; some moves are random."""
-    env, scorer = FeatureEnv(settings, AnyPreference()), rules.alone()
-    env.reset(seed=seed)
-    env.action_space.seed(seed)
-    rows, decisions = list[Floats](), list[int]()
-    for _ in range(CLONED):
-        seen, _ = env.reset()
-        over = False
-        while not over:
-            told = np.array(seen, np.float64)
-            own = int(scorer.scores(told.tolist()).argmax())
-            for number in range(COPIES):
-                row = told.copy()
-                if number:
-                    row[[COST, PRIVACY]] = AnyPreference().draw(env.np_random)
-                rows.append(row)
-                decisions.append(int(scorer.scores(row.tolist()).argmax()) if number else own)
-            explores = env.np_random.random() < EXPLORE
-            seen, _, over, _, _ = env.step(env.action_space.sample() if explores else own)
-    return np.array(rows), np.array(decisions)
+def _advised(torch: Any) -> Any:
+    """Returns a policy of Stable-Baselines3 whose last layer also sees the rule's decision, and at first does little else."""
+    base: Any = require("stable_baselines3.common.policies", extra="rl").ActorCriticPolicy
+    choices = len(Decision)
+
+    class Beside(torch.nn.Module):  # type: ignore[misc]  # loaded only now, so that its type is not known
+        """Two networks; the actor's passes the rule's decision on beside what it made of everything."""
+
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.actor, self.critic = (_hidden(torch, width) for _ in range(2))
+            self.latent_dim_pi, self.latent_dim_vf = HIDDEN[-1] + choices, HIDDEN[-1]
+
+        def forward(self, seen: Any) -> tuple[Any, Any]:
+            return self.forward_actor(seen), self.forward_critic(seen)
+
+        def forward_actor(self, seen: Any) -> Any:
+            return torch.cat([self.actor(seen), seen[:, -choices:]], dim=1)
+
+        def forward_critic(self, seen: Any) -> Any:
+            return self.critic(seen)
+
+    class Advisable(base):  # type: ignore[misc]  # as above
+        """Starts by doing as the rule does."""
+
+        def _build_mlp_extractor(self) -> None:
+            self.mlp_extractor = Beside(self.features_dim)
+
+        def _build(self, schedule: Any) -> None:
+            super()._build(schedule)
+            with torch.no_grad():
+                self.action_net.weight[:, HIDDEN[-1] :] = math.log((1 - LEFT) * (choices - 1) / LEFT) * torch.eye(choices)
+
+    return Advisable
 
 
-def _clone(torch: Any, policy: Any, features: Floats, decisions: NDArray[np.int64]) -> float:
-    """Trains the actor to decide as the rules do, with `LEFT` for all else; returns how often its likeliest decision agrees."""
-    seen, wanted = torch.tensor(features, dtype=torch.float32), torch.tensor(decisions)
-    actor = [*policy.mlp_extractor.policy_net.parameters(), *policy.action_net.parameters()]
-    optimizer = torch.optim.Adam(actor, lr=3e-3)
-    batches = max(1, len(wanted) // 512)
-    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.02, PASSES * batches)
-    for _ in range(PASSES):
-        for rows in torch.randperm(len(wanted)).tensor_split(batches):
-            logits = policy.get_distribution(seen[rows]).distribution.logits
-            loss = torch.nn.functional.cross_entropy(logits, wanted[rows], label_smoothing=LEFT)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            schedule.step()
-    with torch.no_grad():
-        return float((policy.get_distribution(seen).distribution.logits.argmax(-1) == wanted).float().mean())
+def _hidden(torch: Any, width: int) -> Any:
+    """Returns dense layers with tanh after each."""
+    ends = [width, *HIDDEN]
+    return torch.nn.Sequential(*(part for a, b in pairwise(ends) for part in (torch.nn.Linear(a, b), torch.nn.Tanh())))
 
 
 def _quiet_torch() -> Any:
@@ -198,9 +193,9 @@ def _nets() -> dict[str, Any]:
     return {"net_arch": list(HIDDEN)}
 
 
-def _envs(settings: Mapping[str, Any], preferences: Preferences, par: Callable[[Preference], Any] | None = None) -> Any:
+def _envs(settings: Mapping[str, Any], preferences: Preferences, guide: Simple | None = None) -> Any:
     vec_env = require("stable_baselines3.common.vec_env", extra="rl")
-    return vec_env.DummyVecEnv([partial(FeatureEnv, settings, preferences, par) for _ in range(ENVS)])
+    return vec_env.DummyVecEnv([partial(FeatureEnv, settings, preferences, guide) for _ in range(ENVS)])
 
 
 def _held(model: Any) -> dict[str, Any]:
@@ -260,10 +255,8 @@ class _Watching:
         self.say(f"  {done} of {self.steps} steps")
 
 
-def _network(layers: Any, kind: str) -> Network:
+def _layers(modules: Any) -> tuple[tuple[Floats, Floats], ...]:
     """Returns the dense layers among torch modules as arrays."""
-    dense = [layer for layer in layers if hasattr(layer, "weight")]
+    dense = [one for one in modules if hasattr(one, "weight")]
     parts = [[tensor.detach().numpy().astype(np.float64) for tensor in (one.weight.T, one.bias)] for one in dense]
-    return Network(
-        tuple((np.ascontiguousarray(weights), bias.copy()) for weights, bias in parts), "tanh" if kind == "tanh" else "relu"
-    )
+    return tuple((np.ascontiguousarray(weights), bias.copy()) for weights, bias in parts)

@@ -106,37 +106,82 @@ TREE = ("feature", "threshold", "below", "above", "decision")
 
 
 @dataclass(frozen=True, slots=True)
+class Simple:
+    """Simple rules, of which the preference chooses one.
+
+    Attributes:
+        table: The rules, one table for all.
+        roots: Row of the table where each rule begins.
+        terms: Completion, cost and exposure that each rule brings in an episode; shape (rules, 3).
+    """
+
+    table: Questions
+    roots: NDArray[np.int64]
+    terms: Floats
+
+    def answer(self, features: Sequence[float]) -> int:
+        """Returns the decision of the rule that returns most under the weights among the features."""
+        told = np.array([1.0, -features[COST], -features[PRIVACY]])
+        return self.table.answer(features, int(self.roots[(self.terms @ told).argmax()]))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Returns the rules and what they bring."""
+        return {**self.table.arrays(), "roots": self.roots, "terms": self.terms}
+
+
+@dataclass(frozen=True, slots=True)
 class Guided:
     """Follows the simple rule that suits the preference, and leaves it where another decision is worth more by a margin.
 
     Attributes:
-        rules: The rules, one table for all.
-        roots: Row of the table where each rule begins.
-        terms: Completion, cost and exposure that each rule brings in an episode; shape (rules, 3). By them the rule is chosen.
+        rules: The rules.
         coefficients: Of what each decision changes in completion, cost and exposure; shape (encoded features, 6, 3).
         margin: By how much a decision has to be worth more than that of the rule, in units of the return.
     """
 
-    rules: Questions
-    roots: NDArray[np.int64]
-    terms: Floats
+    rules: Simple
     coefficients: Floats
     margin: float
     kind: str = "guided"
 
     def scores(self, features: Sequence[float]) -> Floats:
         """Returns the estimated return of each decision less that of the rule's; the rule's own has the margin instead."""
+        own = self.rules.answer(features)
         told = np.array([1.0, -features[COST], -features[PRIVACY]])
-        own = self.rules.answer(features, int(self.roots[(self.terms @ told).argmax()]))
         found: Floats = np.tensordot(encoded(np.asarray(features, np.float64)[None])[0], self.coefficients, 1) @ told
         found -= found[own]
         found[own] = self.margin
         return found
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Returns the rules, what they bring, and what decisions change."""
-        kept = {"roots": self.roots, "terms": self.terms, "coefficients": self.coefficients, "margin": np.array(self.margin)}
-        return {**self.rules.arrays(), **kept}
+        """Returns the rules, and what decisions change."""
+        return {**self.rules.arrays(), "coefficients": self.coefficients, "margin": np.array(self.margin)}
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """A network that is also told what the simple rule for the preference would do, and at first does the same.
+
+    Attributes:
+        rules: The rules.
+        network: Gets the features and the rule's decision as six numbers, of which one is 1.
+        direct: What the rule's decision adds to the scores by itself, shape (6, 6).
+    """
+
+    rules: Simple
+    network: Network
+    direct: Floats
+    kind: str = "advised"
+
+    def scores(self, features: Sequence[float]) -> Floats:
+        """Returns the scores of the network, with what the rule adds to them."""
+        own = self.rules.answer(features)
+        told: Floats = self.network.scores([*features, *np.eye(len(Decision))[own].tolist()]) + self.direct[own]
+        return told
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Returns the rules and the layers."""
+        return {**self.rules.arrays(), **self.network.arrays(), "direct": self.direct}
 
 
 def encoded(features: Floats) -> Floats:
@@ -162,17 +207,23 @@ def scorer_of(kind: str, arrays: Mapping[str, NDArray[Any]]) -> Scorer:
     if not all(array.dtype.kind in "fi" and np.isfinite(array).all() for array in arrays.values()):
         raise ValueError("its arrays hold something else than finite numbers")
     if kind in ("tanh", "relu"):
-        layers = tuple((arrays[f"w{n}"], arrays[f"b{n}"]) for n in range(len(arrays) // 2))
-        ends = [len(NAMES), *(len(bias) for _, bias in layers)]
-        shapes = [(weights.shape, bias.shape) for weights, bias in layers]
-        if not layers or ends[-1] != len(Decision) or shapes != [((a, b), (b,)) for a, b in pairwise(ends)]:
-            raise ValueError("its layers do not fit together")
-        return Network(layers, "tanh" if kind == "tanh" else "relu")
+        return _network(arrays, len(NAMES), "tanh" if kind == "tanh" else "relu")
     if kind == "tree":
         return _tree(arrays)
     if kind == "guided":
         return _guided(arrays)
+    if kind == "advised":
+        return _advised(arrays)
     raise ValueError(f"it is of the unknown kind {kind!r}")
+
+
+def _network(arrays: Mapping[str, NDArray[Any]], width: int, kind: Literal["tanh", "relu"]) -> Network:
+    layers = tuple((arrays[f"w{n}"], arrays[f"b{n}"]) for n in range(sum(name[0] == "w" for name in arrays)))
+    ends = [width, *(len(bias) for _, bias in layers)]
+    shapes = [(weights.shape, bias.shape) for weights, bias in layers]
+    if not layers or ends[-1] != len(Decision) or shapes != [((a, b), (b,)) for a, b in pairwise(ends)]:
+        raise ValueError("its layers do not fit together")
+    return Network(layers, kind)
 
 
 def _tree(arrays: Mapping[str, NDArray[Any]]) -> Questions:
@@ -189,12 +240,25 @@ def _tree(arrays: Mapping[str, NDArray[Any]]) -> Questions:
     return tree
 
 
-def _guided(arrays: Mapping[str, NDArray[Any]]) -> Guided:
-    rules = _tree(arrays)
-    roots, terms, coefficients, margin = (arrays[name] for name in ("roots", "terms", "coefficients", "margin"))
-    width = encoded(np.zeros((1, len(NAMES)))).shape[1]
-    if coefficients.shape != (width, len(Decision), 3) or terms.shape != (len(roots), 3) or margin.shape != ():
-        raise ValueError("its coefficients have another shape")
+def _simple(arrays: Mapping[str, NDArray[Any]]) -> Simple:
+    rules, roots, terms = _tree(arrays), arrays["roots"], arrays["terms"]
     if roots.dtype.kind != "i" or roots.ndim != 1 or not len(roots) or not ((roots >= 0) & (roots < len(rules.feature))).all():
         raise ValueError("its rules begin nowhere")
-    return Guided(rules, roots, terms, coefficients, float(margin))
+    if terms.shape != (len(roots), 3):
+        raise ValueError("its rules are of another number")
+    return Simple(rules, roots, terms)
+
+
+def _guided(arrays: Mapping[str, NDArray[Any]]) -> Guided:
+    coefficients, margin = arrays["coefficients"], arrays["margin"]
+    width = encoded(np.zeros((1, len(NAMES)))).shape[1]
+    if coefficients.shape != (width, len(Decision), 3) or margin.shape != ():
+        raise ValueError("its coefficients have another shape")
+    return Guided(_simple(arrays), coefficients, float(margin))
+
+
+def _advised(arrays: Mapping[str, NDArray[Any]]) -> Advised:
+    size = len(Decision)
+    if arrays["direct"].shape != (size, size):
+        raise ValueError("what its rules add has another shape")
+    return Advised(_simple(arrays), _network(arrays, len(NAMES) + size, "tanh"), arrays["direct"])

@@ -16,7 +16,7 @@ from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.features import NAMES
 from ec2_env.reward import RewardWeights, Terms
-from ec2_env.strategy import load_strategy
+from ec2_env.strategy import Decision, load_strategy
 from ec2_env.training import sb3
 from ec2_env.training.bandit import Samples, changes_of, doubted, fit_tree, grown, guided, in_rounds
 from ec2_env.training.evaluation import Score
@@ -27,7 +27,7 @@ from ec2_env.training.lagrangian import MOST, Budget, Multipliers, moved, settle
 from ec2_env.training.metrics import Metrics
 from ec2_env.training.preferences import SWEEP, USUAL, AnyPreference, FeatureEnv
 from ec2_env.training.rules import NEVER, Rules, raced, winners
-from ec2_env.training.scorers import COST, PRIVACY
+from ec2_env.training.scorers import COST, PRIVACY, Advised, Network
 from ec2_env.training.stages import Stages
 
 SMALL = {"task": "forward_invoice", "language": "en"}
@@ -129,16 +129,19 @@ def test_rules_race_on_the_same_episodes_and_the_best_for_each_preference_stay()
     trees = [Leaf(4), Leaf(0), Leaf(3)]
     assert winners(trees, terms, 1) == [Leaf(4), Leaf(0)]
     best = Rules(trees=tuple(trees), terms=terms)
-    assert (best.best(Preference(0.0, 0.0)), best.best(Preference(1.0, 1.0))) == (0, 1)
+    for weight, decision in ((0.0, 4), (1.0, 0)):
+        row = [0.0] * len(NAMES)
+        row[COST] = row[PRIVACY] = weight
+        assert best.simple().answer(row) == decision
     assert len(once.described()) == len(once.trees)
 
 
-def test_a_par_takes_away_what_the_rule_gets_in_the_same_episode() -> None:
-    rule = Rules(trees=(Leaf(0),), terms=np.zeros((1, 3)))
-    plain, measured = FeatureEnv(SMALL, AnyPreference()), FeatureEnv(SMALL, AnyPreference(), rule.policy)
+def test_a_guide_takes_away_what_the_rule_gets_in_the_same_episode() -> None:
+    plain, measured = FeatureEnv(SMALL, AnyPreference()), FeatureEnv(SMALL, AnyPreference(), EDGE_RULE.simple())
     totals = []
     for env in (plain, measured):
-        env.reset(seed=5)
+        seen, _ = env.reset(seed=5)
+        assert seen[len(NAMES) :].tolist() == ([1, 0, 0, 0, 0, 0] if env is measured else [])
         total, over = 0.0, False
         while not over:
             _, reward, over, _, _ = env.step(0)
@@ -149,7 +152,7 @@ def test_a_par_takes_away_what_the_rule_gets_in_the_same_episode() -> None:
 
 
 def test_an_episode_of_learners_goes_on_from_its_state() -> None:
-    env, other = (FeatureEnv(SMALL, AnyPreference(), EDGE_RULE.policy) for _ in range(2))
+    env, other = (FeatureEnv(SMALL, AnyPreference(), EDGE_RULE.simple()) for _ in range(2))
     env.reset(seed=3)
     env.step(3)
     env.step(0)
@@ -176,7 +179,7 @@ def test_reinforcement_learners_leave_a_network_and_the_seed_fixes_it(
     one, other = (
         learned(plan, 0, Stages(tmp_path / name, {"seed": 0}), lambda text: None)[0].arrays() for name in ("one", "other")
     )
-    assert one["w0"].shape[0] == len(NAMES)
+    assert one["w0"].shape[0] == len(NAMES) + (len(Decision) if method == "ppo" else 0)
     assert all((one[name] == other[name]).all() for name in one)
     lines = [json.loads(line) for line in (tmp_path / "one" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {line["stage"] for line in lines} >= {method}
@@ -185,7 +188,6 @@ def test_reinforcement_learners_leave_a_network_and_the_seed_fixes_it(
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes the learners so small that they are done in a second."""
     monkeypatch.setattr(sb3, "ENVS", 2)
-    monkeypatch.setattr(sb3, "CLONED", 2)
     monkeypatch.setattr(sb3, "PPO", {**sb3.PPO, "n_steps": 16, "batch_size": 32})
     monkeypatch.setattr(sb3, "DQN", {**sb3.DQN, "learning_starts": 8})
 
@@ -225,8 +227,17 @@ def test_a_learner_that_was_stopped_goes_on_to_the_same_policy_bit_for_bit(
         train("stopped", 3)
     resumed = train("stopped", 10**6)
     assert list(resumed) == list(whole)
+    if method == "ppo":
+        start, guide = Advised(rules.simple(), *_parts(whole["start"])), rules.simple()
+        rows = np.random.default_rng(0).uniform(0, 1, (50, len(NAMES))).tolist()
+        assert [int(start.scores(row).argmax()) for row in rows] == [guide.answer(row) for row in rows]
     assert all((resumed[name][key] == whole[name][key]).all() for name in whole for key in whole[name])
     assert (tmp_path / "stopped" / "metrics.jsonl").read_bytes() == (tmp_path / "whole" / "metrics.jsonl").read_bytes()
+
+
+def _parts(arrays: dict[str, Any]) -> tuple[Network, Any]:
+    count = sum(name[0] == "w" for name in arrays)
+    return Network(tuple((arrays[f"w{n}"], arrays[f"b{n}"]) for n in range(count))), arrays["direct"]
 
 
 def parts(cost: float, exposure: float, spread: float = 0.0) -> list[Terms]:

@@ -17,14 +17,14 @@ from ec2_env.features import NAMES
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Decision, load_strategy
 from ec2_env.training.features_policy import FeaturePolicy, Preference, load_policy, save_policy
-from ec2_env.training.scorers import COST, PRIVACY, TREE, Guided, Network, Questions, Scorer, encoded
+from ec2_env.training.scorers import COST, PRIVACY, TREE, Advised, Guided, Network, Questions, Scorer, Simple, encoded
 
 KEY = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
 
 
-def network(kind: str = "tanh") -> Network:
+def network(kind: str = "tanh", extra: int = 0) -> Network:
     generator = np.random.default_rng(0)
-    ends = (len(NAMES), 5, len(Decision))
+    ends = (len(NAMES) + extra, 5, len(Decision))
     layers = tuple((generator.normal(size=(a, b)), generator.normal(size=b)) for a, b in pairwise(ends))
     return Network(layers, "tanh" if kind == "tanh" else "relu")
 
@@ -39,10 +39,19 @@ def guided(margin: float = 0.5) -> Guided:
     """Returns a scorer with two rules: `by_cost`, which completes more and costs, and the edge alone."""
     width = encoded(np.zeros((1, len(NAMES)))).shape[1]
     coefficients = np.random.default_rng(1).normal(size=(width, len(Decision), 3))
-    return Guided(by_cost(), np.array([0, 2]), np.array([[0.6, 0.8, 0.0], [0.4, 0.0, 0.0]]), coefficients, margin)
+    return Guided(simple(), coefficients, margin)
 
 
-@pytest.mark.parametrize("scorer", [network(), network("relu"), by_cost(), guided()])
+def simple() -> Simple:
+    return Simple(by_cost(), np.array([0, 2]), np.array([[0.6, 0.8, 0.0], [0.4, 0.0, 0.0]]))
+
+
+def advised() -> Advised:
+    """Returns a network that adds 5 to the rule's decision."""
+    return Advised(simple(), network(extra=len(Decision)), 5.0 * np.eye(len(Decision)))
+
+
+@pytest.mark.parametrize("scorer", [network(), network("relu"), by_cost(), guided(), advised()])
 def test_a_saved_policy_decides_as_before(scorer: Scorer, tmp_path: Path) -> None:
     save_policy(tmp_path, scorer, {"method": "test"}, Preference(0.3, 0.4))
     loaded = load_policy(str(tmp_path))
@@ -86,6 +95,15 @@ def test_deciding_needs_no_torch(tmp_path: Path) -> None:
         "assert not {'torch', 'transformers', 'stable_baselines3'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, timeout=120).returncode == 0
+
+
+def test_an_advised_network_is_told_the_decision_of_the_rule() -> None:
+    features = [0.1] * len(NAMES)
+    told = [0.0] * len(Decision)
+    told[Decision.ACT] = 1.0
+    alone = advised().network.scores([*features, *told])
+    alone[Decision.ACT] += 5.0
+    assert advised().scores(features).tolist() == pytest.approx(alone.tolist())
 
 
 def spoiled_guided(name: str) -> dict[str, np.ndarray]:  # type: ignore[type-arg]  # of any kind
