@@ -98,17 +98,17 @@ class Run:
 
         Args:
             name: Of the stage.
-            states: Of earlier stages, on the last of which the policy is copied.
+            states: Of earlier stages. The policy is copied on the last ones, and rewards lean on all.
 
         Returns:
-            The states that were practiced on.
+            These and the states that were practiced on.
         """
         plan = self.plan
         found = self.practice(f"states of {name}", plan.practice, self._follower(name, states))
-        rewarded = self._smoothed(found).blended(found, plan.trust)
+        rewarded = self._smoothed([*states, *found]).blended(found, plan.trust)
         seed = self.seed + self.practices
         self._trained(name, lambda: improve(self.policy, rewarded, plan, seed, self.progress.figure, plan.learner))
-        return found
+        return [*states, *found]
 
     def prefer(self) -> None:
         """Learns from logged decisions."""

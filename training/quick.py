@@ -70,7 +70,7 @@ class Plan:
     settings: Mapping[str, Any] = field(default_factory=dict)
     states: int = 1000
     label_rounds: int = 1
-    ridge: float = 100.0
+    ridge: float = 200.0
     draws: int = 4
     examples: int = 1600
     batch: int = 8
@@ -82,7 +82,7 @@ class Plan:
     after: Literal["copy", "policy", "rule"] = "copy"
     copy_states: int = 400
     copy_ridge: float = 3.0
-    trust: float = 1.0
+    trust: float = 0.2
     prompts: int = 16
     passes: int = 2
     drawn: bool = False
