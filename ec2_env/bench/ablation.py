@@ -22,6 +22,7 @@ from ec2_env.bench.runner import Watching, run
 
 RANGES: Mapping[str, tuple[float, float]] = {
     "shared": (0.3, 0.8),
+    "step_sd": (0.5, 1.5),
     "curiosity": (0.05, 0.4),
     "repair": (0.05, 0.5),
     "fresh_look": (0.1, 0.7),
@@ -29,6 +30,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "plan_rest": (0.0, 0.4),
     "advice_lift": (0.3, 0.8),
     "follow": (0.5, 1.0),
+    "follow_asked": (0.8, 1.0),
     "style_penalty": (0.0, 0.5),
     "entropy_base": (0.2, 0.9),
     "entropy_doubt": (0.5, 3.0),

@@ -130,7 +130,7 @@ def raised() -> dict[str, str]:
     base = f"sim:{WEAK}"
     found = {"nothing": base}
     found |= {name: f"{base}@skills.{name}={value + STEP:g}" for name, value in own.skills.items()}
-    follow = f"follow={raised_chance(own.follow, own):.3g}"
+    follow = ",".join(f"{name}={raised_chance(getattr(own, name), own):.3g}" for name in ("follow", "follow_asked"))
     found["following advice"] = f"{base}@{follow}"
     found["instruction following"] = f"{base}@{follow},skills.instruction={own.skills['instruction'] + STEP:g}"
     clearer = {name: getattr(own, name) * 2**0.5 for name in SIGNALS} | {name: getattr(own, name) / 2**0.5 for name in NOISES}
