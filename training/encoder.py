@@ -43,6 +43,7 @@ from ec2_env.training.encoder_text import SentenceEncoder, fresh_encoder
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import sweep_table, table, verdicts
 from ec2_env.training.feature_training import FeaturePlan, card, check, references, test_keys
+from ec2_env.training.metrics import Metrics
 from ec2_env.training.preferences import SWEEP, USUAL
 from ec2_env.training.rules import Rules, raced
 from ec2_env.training.stages import Stages
@@ -144,7 +145,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     check(same)
     fixed = {score.name: score for score in references(out.parent if out.name == f"seed{seed}" else out, same)}
     stages, encoder = Stages(out, {"plan": asdict(plan), "seed": seed}), fresh_encoder(base or smollm2.folder(), plan.depth)
-    policies = trained(plan, seed, stages, encoder, say)
+    with Metrics(out) as metrics:
+        policies = trained(plan, seed, stages, encoder, say, metrics)
     keys = held_out(DecisionEnv(**plan.settings), CHOICES, seed, plan.validation)
     say(f"comparing the stages on {len(keys)} held-out train episodes")
     found = stages.records(
@@ -167,7 +169,9 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     return [*fixed.values(), *mine, usual]
 
 
-def trained(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say) -> dict[str, EncoderPolicy]:
+def trained(
+    plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say, metrics: Metrics
+) -> dict[str, EncoderPolicy]:
     """Returns the policy after each stage of training, by its name."""
     head = stages.once("start", partial(start, plan, seed, stages, encoder, say), save_head, load_head)
     policies = {"start": EncoderPolicy(head=head, reader=encoder)}
@@ -176,13 +180,22 @@ def trained(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say
         def improved() -> Head:
             say(f"REINFORCE: {plan.steps} steps of {plan.episodes} episodes, {plan.copies} copies each")
             learning, keys = LearningHead(head), shuffled_keys(DecisionEnv(**plan.settings), seed)
-            reinforce(learning, encoder, islice(keys, plan.watched, None), plan.steps, plan, seed, say)
+            reinforce(
+                learning,
+                encoder,
+                islice(keys, plan.watched, None),
+                plan.steps,
+                plan,
+                seed,
+                say,
+                partial(metrics.log, "reinforced"),
+            )
             return learning.head()
 
         head = stages.once("reinforced", improved, save_head, load_head)
         policies["reinforced"] = EncoderPolicy(head=head, reader=encoder)
     if plan.lora_steps:
-        fit = partial(tuned, plan, seed, encoder, head, say)
+        fit = partial(tuned, plan, seed, encoder, head, say, partial(metrics.log, "tuned"))
         policies["tuned"] = stages.once("tuned", fit, keep_tuned, partial(tuned_before, plan, seed, encoder))
     return policies
 
@@ -206,7 +219,7 @@ def start(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: 
     return fresh_head(plan.inputs, guide(trees, episodes, tasks[:, : tasks.shape[1] // 2]), rows, plan.hidden, seed)
 
 
-def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say) -> EncoderPolicy:
+def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say, note: Callable[..., None]) -> EncoderPolicy:
     """Returns a policy whose encoder was trained together with the head."""
     say(f"REINFORCE with an adapter on the last {plan.layers} layers: {plan.lora_steps} steps")
     adapted, learning, keys = (
@@ -216,7 +229,7 @@ def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say)
     )
     parameters = [one for one in adapted.model.parameters() if one.requires_grad]
     passed = plan.watched + plan.steps * plan.episodes
-    reinforce(learning, adapted, islice(keys, passed, None), plan.lora_steps, plan, seed + 1, say, parameters)
+    reinforce(learning, adapted, islice(keys, passed, None), plan.lora_steps, plan, seed + 1, say, note, parameters)
     return EncoderPolicy(head=learning.head(), reader=adapted)
 
 

@@ -105,6 +105,7 @@ def reinforce(
     sizes: Sizes,
     seed: int,
     say: Callable[[str], None],
+    note: Callable[..., None] = lambda step, **values: None,
     tuned: Sequence[Any] = (),
 ) -> None:
     """Trains a head on the returns of the episodes that it plays.
@@ -117,6 +118,7 @@ def reinforce(
         sizes: How much of everything in a step.
         seed: Fixes preferences and the decisions drawn.
         say: Is told from time to time how it goes.
+        note: Is told the figures of every step.
         tuned: Parameters of the encoder that are trained, too.
     """
     torch = require("torch", extra="local")
@@ -134,6 +136,7 @@ def reinforce(
         if tuned:
             encoder.forget()
         returns.append(fmean(float(copy.to_go()[0]) for group in groups for copy in group))
+        note(step, mean_return=returns[-1], entropy=entropy)
         if (step + 1) % max(1, steps // 8) == 0:
             say(f"  step {step + 1}: mean return {fmean(returns):.3f}, entropy {entropy:.2f}")
             returns.clear()

@@ -172,6 +172,12 @@ def test_two_runs_with_one_seed_leave_the_same_head(run: tuple[Path, list[Any]],
     assert (tmp_path / "head.npz").read_bytes() == (run[0] / "head.npz").read_bytes()
 
 
+def test_the_figures_of_every_step_are_kept(run: tuple[Path, list[Any]]) -> None:
+    lines = [json.loads(line) for line in (run[0] / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(line["stage"], line["step"]) for line in lines] == [("reinforced", 0), ("reinforced", 1), ("tuned", 0)]
+    assert all(np.isfinite([line["mean_return"], line["entropy"]]).all() for line in lines)
+
+
 def test_every_stage_changes_what_it_trains(run: tuple[Path, list[Any]]) -> None:
     from safetensors.torch import load_file
 
