@@ -8,12 +8,12 @@ from ec2_env.bench.suites import Suite
 from ec2_env.bench.variance import Components
 from ec2_env.errors import ConfigurationError
 
-PRIOR = Components(task=0.042, instance=0.036, trial=0.095)
+PRIOR = Components(task=0.019, instance=0.063, trial=0.085)
 """Variance of completion (0 to 1) of a row: mean over the seven rows of
 `ec2-env bench --strategy edge_only --strategy cloud_only --strategy step_routing --strategy adaptive_assistance:redacted
 --seeds 2`, suite ec2-128 with simulated models; `ec2-env analyze` gives the components of a run of your own. Other models and
 tasks differ."""
-PAIRED_PRIOR = Components(task=0.020, instance=0.017, trial=0.133)
+PAIRED_PRIOR = Components(task=0.003, instance=0.045, trial=0.130)
 """The same for the difference of two rows on the same episodes: mean over the twelve pairs of rows that share an edge model."""
 SOURCE = "variance of simulated models on ec2-128"
 
