@@ -19,7 +19,7 @@ from ec2_env.cloud.payload import message_text
 from ec2_env.cloud.tokens import count
 from ec2_env.errors import EndpointError
 from ec2_env.models.asking import Writer
-from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, bound_edge, implements, tamed
+from ec2_env.models.base import EdgeMind, Message, Model, Probing, Reply, Signals, Usage, bound_edge, implements, tamed
 from ec2_env.models.draws import uniform
 from ec2_env.progress import Record
 from ec2_env.prompts import ADVICE_MARK, AGENT, CLOUD_DOWN, NOTHING, PLAN_MARK, WORDS, WRITE, Writing
@@ -206,14 +206,14 @@ class Session:
     def signals(self) -> Signals:
         """Returns the edge model's signals before this step; its probe is paid for once a step."""
         if self._signals is None:
-            self._signals = Signals()
+            self._signals = Signals(tokens=0)
             if self.edge is not None and not self.ended and implements(type(self.edge), Probing):
                 try:
                     self._signals = cast(Probing, self.edge).probe(self.messages, self.tools.schemas_with_finish, 20)
                 except EndpointError as error:
                     self.broken = str(error)
-                    return self._signals
-                self._charge_edge(Reply(), probe=True)
+            if self._signals.tokens:
+                self._charge_edge(Reply(usage=Usage(output=self._signals.tokens)), probe=True)
         return self._signals
 
     def edge_turn(self) -> Result:
@@ -275,15 +275,13 @@ class Session:
         """Counts a turn: everything that is new in the transcript since the edge model last read it, and what it wrote."""
         assert self.edge is not None
         card = self.edge.card
-        fresh = self.messages[self._edge_read :]
-        read = sum(count(message_text(message), card.family) for message in fresh)
+        read = sum(count(message_text(message), card.family) for message in self.messages[self._edge_read :])
         if self._edge_read == 0:
             read += self.tools.schema_tokens(card.family, count)
         self._edge_read = len(self.messages)
-        written = 1
+        said = reply.text + "".join(json_text(call) for call in reply.calls)
+        written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
         if not probe:
-            said = reply.text + "".join(json_text(call) for call in reply.calls)
-            written = reply.usage.output if reply.usage else count(said, card.family) + reply.thinking_tokens
             self._edge_read += 1  # the call that it writes now is in its cache already
         self._add_edge(read, written, reply.text, probe=probe)
 

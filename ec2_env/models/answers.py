@@ -96,13 +96,20 @@ def read_usage(answer: Mapping[str, Any]) -> Usage | None:
 
 
 def first_entropy(choice: Mapping[str, Any]) -> float | None:
-    """Returns the entropy of the first token's most likely alternatives, or None if the choice does not list them."""
+    """Returns the entropy of the first token's most likely alternatives, or None if the choice does not list them.
+
+    llama.cpp holds back a token that is only a part of a character and tells the alternatives of the part that completes it
+    instead. They say nothing of the first token and do not count.
+    """
     logprobs = choice.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     first = tokens[0] if isinstance(tokens, list) and tokens else None
     top = first.get("top_logprobs") if isinstance(first, Mapping) else None
     if not isinstance(top, list):
         return None
+    written = first.get("bytes")
+    if isinstance(written, list) and written and isinstance(written[0], int) and 0x80 <= written[0] < 0xC0:
+        return None  # no character begins with such a byte
     values = [entry.get("logprob") for entry in top if isinstance(entry, Mapping)]
     return top_entropy(float(value) for value in values if isinstance(value, int | float) and abs(value) < _HUGE)
 

@@ -66,11 +66,13 @@ class Signals:
         entropy: Shannon entropy in nats of its first token; None if the model does not tell.
         wants_help: Whether it would ask for advice now; None if it does not tell.
         tool: Name of the tool of the call that it has begun to write, or "finish"; None if it does not tell.
+        tokens: Output tokens that it took to tell; 0 if it was not asked.
     """
 
     entropy: float | None = None
     wants_help: bool | None = None
     tool: str | None = None
+    tokens: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +120,7 @@ class Probing(Protocol):
     """A model that can tell its signals without writing a whole turn."""
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the signals for the next turn; costs one prefill and one token."""
+        """Returns the signals for the next turn; costs one prefill and as many tokens as they say."""
         ...
 
 

@@ -20,12 +20,12 @@ _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Ask(NamedTuple):
-    """One completion or probe that is wanted of the endpoint."""
+    """One completion, or a probe of so many tokens, that is wanted of the endpoint."""
 
     messages: Sequence[Message]
     tools: Sequence[dict[str, Any]]
     logprobs: int
-    probe: bool = False
+    probe_tokens: int = 0
 
 
 def chat_request(
@@ -54,9 +54,9 @@ def chat_request(
     if ask.logprobs > 0 and "logprobs" not in refused:
         body |= {"logprobs": True, "top_logprobs": ask.logprobs}
     wanted = {
-        "temperature": 0.0 if ask.probe and "temperature" not in refused else options.temperature,
+        "temperature": 0.0 if ask.probe_tokens and "temperature" not in refused else options.temperature,
         "seed": options.seed,
-        "max_completion_tokens" if "max_tokens" in refused else "max_tokens": 1 if ask.probe else options.max_tokens,
+        "max_completion_tokens" if "max_tokens" in refused else "max_tokens": ask.probe_tokens or options.max_tokens,
         "parallel_tool_calls": options.parallel_tool_calls if "tools" in body else None,
     }
     return {**cleaned(body), **{name: value for name, value in wanted.items() if value is not None}}

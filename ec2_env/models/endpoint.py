@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ec2_env.errors import ConfigurationError
+from ec2_env.models.drafts import PROBE_TOKENS
 
 FORM = (
     "openai:MODEL@base_url=http://HOST/v1,key_env=NAME,price=NAME,family=o200k,parameters=4e9,tools=native|text,"
-    "max_context_tokens=32768,max_tokens=1024,temperature=0,timeout_s=60,concurrency=4,record=FILE"
+    "max_context_tokens=32768,max_tokens=1024,probe_tokens=16,temperature=0,timeout_s=60,concurrency=4,record=FILE"
 )
 CONCURRENCY = "EC2_ENV_CONCURRENCY"
 """Environment variable with the limit for endpoints whose specification names none."""
@@ -37,6 +38,8 @@ class EndpointOptions:
         max_tokens: Most output tokens; None leaves it to the endpoint.
         max_context_tokens: The model's window. Longer chats are cut by `ec2_env.models.window.fit`, so that chat, tools and
             `max_tokens` (a quarter of the window, 1,024 at most, if None) fit it; None sends everything.
+        probe_tokens: Most output tokens of a probe, `max_tokens` at most: enough to read which tool the model is about to call.
+            With 1 a probe tells the first token's entropy alone.
         parallel_tool_calls: Whether the endpoint is told that one answer may, or may not, make several calls; None does not say.
         record: File that requests' digests and replies are appended to, for `replay:FILE`; for runs in one process.
     """
@@ -55,6 +58,7 @@ class EndpointOptions:
     seed: int | None = None
     max_tokens: int | None = None
     max_context_tokens: int | None = None
+    probe_tokens: int = PROBE_TOKENS
     parallel_tool_calls: bool | None = None
     record: str | None = None
 
@@ -63,7 +67,7 @@ class EndpointOptions:
             raise ConfigurationError(f"base_url is {self.base_url!r}; expected an address that begins with http:// or https://")
         if not self.timeout_s > 0 or not self.deadline_s > 0 or self.retries < 0:
             raise ConfigurationError("timeout_s and deadline_s must be positive and retries at least 0")
-        for name in ("concurrency", "max_tokens", "max_context_tokens"):
+        for name in ("concurrency", "max_tokens", "max_context_tokens", "probe_tokens"):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigurationError(f"{name} is {value}, expected a whole number above 0")

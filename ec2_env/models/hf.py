@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ec2_env.errors import ConfigurationError
 from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
 from ec2_env.models.calltext import read_call, split_thoughts
+from ec2_env.models.drafts import PROBE_TOKENS, drafted_tool
 from ec2_env.models.entropy import top_entropy
 from ec2_env.models.loading import Loader, read_options
 from ec2_env.models.payload import arguments_text, cleaned, digest, function_of
@@ -20,7 +21,10 @@ from ec2_env.models.toolchat import chat_turns, render_tools, without_no_calls
 from ec2_env.models.window import fit
 from ec2_env.registry import require
 
-FORM = "hf:FOLDER_OR_ID@adapter=FOLDER,dtype=float32,device=cpu,max_new_tokens=128,max_context_tokens=4096,tools=text|template"
+FORM = (
+    "hf:FOLDER_OR_ID@adapter=FOLDER,dtype=float32,device=cpu,max_new_tokens=128,max_context_tokens=4096,probe_tokens=16,"
+    "tools=text|template"
+)
 Tools = Sequence[dict[str, Any]]
 Request = tuple[Sequence[Message], Tools]
 """Messages and tools of one completion."""
@@ -37,6 +41,8 @@ class LocalOptions:
         max_new_tokens: Most output tokens.
         max_context_tokens: Longest prompt; None is what the model was made for. Longer chats are cut by
             `ec2_env.models.window.fit`.
+        probe_tokens: Most tokens of a probe, `max_new_tokens` at most. It goes on greedily until the tool of the call is known.
+            With 1 a probe tells the first token's entropy alone.
         temperature: 0 is greedy decoding. Otherwise tokens are drawn by a generator seeded with `seed` and the prompts that are
             decoded together, so the same request gets the same reply.
         seed: For `temperature` above 0.
@@ -50,6 +56,7 @@ class LocalOptions:
     device: str = "cpu"
     max_new_tokens: int = 128
     max_context_tokens: int | None = None
+    probe_tokens: int = PROBE_TOKENS
     temperature: float = 0.0
     seed: int = 0
     batch_size: int = 8
@@ -57,8 +64,8 @@ class LocalOptions:
     family: str = "o200k"
 
     def __post_init__(self) -> None:
-        if self.max_new_tokens < 1 or self.batch_size < 1 or self.temperature < 0:
-            raise ConfigurationError("max_new_tokens and batch_size must be at least 1, temperature at least 0")
+        if min(self.max_new_tokens, self.probe_tokens, self.batch_size) < 1 or self.temperature < 0:
+            raise ConfigurationError("max_new_tokens, probe_tokens and batch_size must be at least 1, temperature at least 0")
 
 
 class LocalModel:
@@ -104,16 +111,30 @@ class LocalModel:
         return self.complete_batch([(messages, tools)], logprobs)[0]
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the entropy of the first token; costs one prefill."""
-        torch = require("torch", extra="local")
+        """Returns the entropy of the first token, and the tool of the call that begins with it when decoded greedily.
+
+        Costs one prefill and `probe_tokens` at most; the turn that follows writes them again.
+        """
         prompt = self.prompt_ids(messages, tools)
         memory, known = self._remembered(prompt)
-        ids = torch.tensor([prompt[known:]], device=self.model.device)
-        with torch.inference_mode():
-            output = self.model(input_ids=ids, use_cache=True, logits_to_keep=1, **{self._memory_name: memory})
-        scores = output.logits[:, -1].float()
+        scores = self._next_scores(prompt[known:], memory)
+        entropy = _entropies(scores, logprobs)[0]
+        most, stops, tool = min(self.options.probe_tokens, self.options.max_new_tokens), self._stops(), None
+        ids = [int(scores.argmax())]
+        while tools and tool is None and len(ids) < most and ids[-1] not in stops:
+            ids.append(int(self._next_scores(ids[-1:], memory).argmax()))
+            tool = drafted_tool(self.tokenizer.decode(ids, skip_special_tokens=True), tools)
+        _shorten(memory, len(prompt))
         self._read = prompt, memory, True
-        return Signals(entropy=_entropies(scores, logprobs)[0])
+        return Signals(entropy=entropy, tool=tool, tokens=len(ids))
+
+    def _next_scores(self, ids: list[int], memory: Any) -> Any:
+        """Returns the scores of the token after `ids`, shape (1, vocabulary), and adds these to the memory."""
+        torch = require("torch", extra="local")
+        read = torch.tensor([ids], device=self.model.device)
+        with torch.inference_mode():
+            output = self.model(input_ids=read, use_cache=True, logits_to_keep=1, **{self._memory_name: memory})
+        return output.logits[:, -1].float()
 
     def complete_batch(self, requests: Sequence[Request], logprobs: int = 0) -> list[Reply]:
         """Returns one reply for each request, in order; prompts of similar length are decoded together, padded on the left.

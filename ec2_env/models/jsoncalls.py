@@ -10,7 +10,7 @@ from typing import Any
 from ec2_env.actions import MAX_DEPTH, shallow
 
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
-_ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
+ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 
 _MARK = re.compile(r'["{}]')
 _REST_OF_STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
@@ -44,6 +44,46 @@ def objects(text: str) -> list[tuple[int, int]]:
                 strings = closed is not None  # one string without an end: no later quote can close either
                 position = closed.end() if closed else position
     return sorted(found)
+
+
+def completed(text: str) -> str:
+    """Returns a text whose last object was not written to its end with what is missing to close it; others unchanged.
+
+    A string or a word that is cut short is left out, so that nothing is read of what is only half there.
+    """
+    position, whole = 0, text
+    text = text.rstrip("\\")  # half an escape
+    while (start := text.find("{", position)) >= 0:
+        closers: list[str] = []
+        cut = len(text)
+        for token in _TOKEN.finditer(text, start):
+            written, position = token.group(), token.end()
+            if written in "{[":
+                closers.append("}" if written == "{" else "]")
+            elif written in "}]":
+                closers.pop()
+            elif position == len(text) and (token[4] or _is_open(written)):
+                cut = token.start()
+            if not closers:
+                break
+        if closers:
+            return _closed(text[:cut].rstrip(), start, "".join(reversed(closers)))
+    return whole
+
+
+def _is_open(written: str) -> bool:
+    """Says whether a token is a string without its end; a quote after a backslash ends none."""
+    inside = written[1:-1]
+    escaped = (len(inside) - len(inside.rstrip("\\"))) % 2 == 1
+    return written[0] in "\"'" and (len(written) == 1 or written[-1] != written[0] or escaped)
+
+
+def _closed(text: str, start: int, closers: str) -> str:
+    """Returns a text with its last object, which begins at `start`, closed: a key without a value gets null."""
+    for missing in ("", "null", ":null"):
+        if parse(text[start:] + missing + closers) is not None:
+            return text + missing + closers
+    return text
 
 
 def parse(text: str) -> Any:
@@ -89,5 +129,5 @@ def as_call(value: Any) -> dict[str, Any] | None:
     name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str) and value[key]), None)
     if name is None:
         return None
-    arguments: Any = next((value[key] for key in _ARGUMENT_KEYS if isinstance(value.get(key), dict | str)), {})
+    arguments: Any = next((value[key] for key in ARGUMENT_KEYS if isinstance(value.get(key), dict | str)), {})
     return {"name": name, "arguments": arguments} if shallow(arguments) else None

@@ -16,6 +16,7 @@ from ec2_env.errors import ConfigurationError, EndpointError
 from ec2_env.models.answers import Unusable, read_answer
 from ec2_env.models.base import Message, Model, ModelCard, Reply, Signals
 from ec2_env.models.chatrequest import Ask, chat_request
+from ec2_env.models.drafts import called, drafted_tool
 from ec2_env.models.draws import uniform
 from ec2_env.models.endpoint import FORM, EndpointOptions, default_concurrency
 from ec2_env.models.loading import Loader, read_options
@@ -54,7 +55,8 @@ class EndpointModel:
     asks for, up to a minute. Refusals (400, 401, 403, 404, no credit) are not. Threads may share the object.
 
     An endpoint that refuses a parameter which is not the user's own wish (`logprobs`, a probe's `temperature`, the older name of
-    `max_tokens`) is asked without it from then on.
+    `max_tokens`) is asked without it from then on. One that answers a probe of several tokens with status 500, as some servers do
+    when a call is cut short, is from then on probed with one.
 
     Args:
         name: The model's name at the endpoint.
@@ -78,7 +80,7 @@ class EndpointModel:
         self.options = options or EndpointOptions()
         self._sleep, self._clock = sleep, clock
         self._refused: frozenset[str] = frozenset()
-        """Parameters that this endpoint has refused."""
+        """Parameters that this endpoint has refused; `draft` stands for probes of several tokens."""
         self._noted = False
         self._slots = Slots(self.options.base_url or "default", self.options.concurrency or default_concurrency())
 
@@ -105,19 +107,27 @@ class EndpointModel:
         return reply
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the entropy of the first token; the endpoint is asked for one token, at temperature 0.
+        """Returns the entropy of the first token, and the tool of the call that begins with it, asked for at temperature 0.
 
-        It is unknown where llama.cpp holds a token back that is only a part of a character. Asked for the whole character, it
-        would tell the probabilities of the last part, which say nothing of the first.
+        The entropy is unknown where llama.cpp holds a token back that is only a part of a character. With several tokens it may
+        then be that of the last part, which says nothing of the first.
 
         Raises:
             EndpointError: as `complete` does.
         """
-        if "logprobs" in self._refused:
-            return Signals()
-        reply = self._answer(Ask(messages, tools, logprobs, probe=True))
+        wanted = self._probe_tokens(tools)
+        if "logprobs" in self._refused and wanted == 1:
+            return Signals(tokens=0)
+        reply = self._answer(Ask(messages, tools, logprobs, wanted))
         self._note(reply, logprobs)
-        return Signals(entropy=reply.entropy)
+        tool = called(reply.calls[0]) if reply.calls else drafted_tool(reply.text, tools)
+        tokens = max(1, reply.usage.output) if reply.usage else self._probe_tokens(tools)
+        return Signals(entropy=reply.entropy, tool=tool, tokens=tokens)
+
+    def _probe_tokens(self, tools: Sequence[dict[str, Any]]) -> int:
+        """Returns how many tokens a probe asks for: one where no call can come or the endpoint fails at the start of one."""
+        wanted = self.options.probe_tokens if tools and "draft" not in self._refused else 1
+        return min(wanted, self.options.max_tokens or wanted)
 
     def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
@@ -150,6 +160,11 @@ class EndpointModel:
                 scale *= 0.75
                 continue
             if self._learned(found, body):
+                continue
+            if found.status == 500 and ask.probe_tokens > 1:
+                self._refused |= {"draft"}
+                self._tell(f"fails at a probe of several tokens ({found.problem}); it is probed with one, and names no tool")
+                ask = ask._replace(probe_tokens=1)
                 continue
             failures += 1
             wait_s = found.wait_s or self._usual_wait_s(body, failures)
@@ -192,23 +207,21 @@ class EndpointModel:
             if name in body and name not in self._refused and mark in failure.text:
                 self._refused |= {name}
                 if name == "logprobs":
-                    self._tell_once(failure.problem)
+                    self._tell_no_entropy(failure.problem)
                 return True
         return False
 
     def _note(self, reply: Reply, logprobs: int) -> None:
         if logprobs > 0 and reply.entropy is None:
-            self._tell_once("no logprobs in an answer that should have them")
+            self._tell_no_entropy("no logprobs in an answer that should have them")
 
-    def _tell_once(self, problem: str) -> None:
+    def _tell_no_entropy(self, problem: str) -> None:
         if not self._noted:
             self._noted = True
-            _log.warning(
-                "%s at %s does not tell its first-token entropy (%s); step-routing escalates each such step",
-                self.name,
-                self._address,
-                problem,
-            )
+            self._tell(f"does not tell its first-token entropy ({problem}); step-routing escalates each such step")
+
+    def _tell(self, problem: str) -> None:
+        _log.warning("%s at %s %s", self.name, self._address, problem)
 
     def _attempt(self, body: dict[str, Any], ask: Ask) -> Reply | _Failure:
         openai = require("openai", extra="llm")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ec2_env.models.base import Message, ModelCard, Reply, Signals, Usage
+from ec2_env.models.drafts import called
 
 
 class ProbedModel(Protocol):
@@ -56,8 +57,11 @@ class QueuedEdge:
         return replace(reply, calls=reply.calls[:1])
 
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
-        """Returns the model's signals; it is asked even where a call waits."""
-        return self.model.probe(messages, tools, logprobs)
+        """Returns the model's signals. It is asked even where a call waits; the next tool is then that of the call."""
+        signals = self.model.probe(messages, tools, logprobs)
+        if not self._waiting or not self._undisturbed(messages):
+            return signals
+        return replace(signals, tool=called(self._waiting[0]))
 
     def fork(self, progress: Any) -> QueuedEdge:
         """Returns an independent copy that works in a copy of the episode."""

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeAlias
 from ec2_env.actions import clean
 from ec2_env.errors import ConfigurationError, EndpointError
 from ec2_env.models.base import Message, Model, ModelCard, Probing, Reply, Signals
+from ec2_env.models.drafts import called
 from ec2_env.models.loading import Loader
 from ec2_env.models.payload import cleaned, digest, read_card, read_reply, reply_record
 from ec2_env.models.queued import QueuedEdge
@@ -108,7 +109,7 @@ class RecordingModel:
             if isinstance(self.inner, Probing):
                 signals = self.inner.probe(messages, tools, logprobs)
             else:
-                signals = Signals(entropy=self.inner.complete(messages, tools, logprobs).entropy)
+                signals = _turn_signals(self.inner.complete(messages, tools, logprobs))
             record["signals"] = dataclasses.asdict(signals)
         return signals
 
@@ -192,7 +193,7 @@ class ReplayModel:
             EndpointError: as `complete` does.
         """
         answer = self._next(Request.of(messages, tools, logprobs, probe=True))
-        return answer if isinstance(answer, Signals) else Signals(entropy=answer.entropy)
+        return answer if isinstance(answer, Signals) else _turn_signals(answer)
 
     def bind_edge(self, progress: Any, cloud: Model | None) -> QueuedEdge:
         """Returns the model for one episode at the edge, as the recorded one was."""
@@ -253,6 +254,12 @@ class ReplayModel:
         if request.logprobs == nearest.logprobs:
             return "its messages were recorded for " + ("a turn, not for a probe" if request.probe else "a probe, not for a turn")
         return f"its messages were recorded with logprobs={nearest.logprobs}, not {request.logprobs}"
+
+
+def _turn_signals(reply: Reply) -> Signals:
+    """Returns what a whole turn tells."""
+    tool = called(reply.calls[0]) if reply.calls else None
+    return Signals(entropy=reply.entropy, tool=tool, tokens=reply.usage.output if reply.usage else 1)
 
 
 def _read_answer(record: Any) -> _Answer:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ec2_env.errors import ConfigurationError
-from ec2_env.models.base import ModelCard, Probing
+from ec2_env.models.base import ModelCard, Probing, Signals
 from ec2_env.models.hf import LocalModel, LocalOptions
 from ec2_env.models.loading import load_model
 
@@ -89,6 +89,62 @@ def test_an_empty_batch_is_empty(model: LocalModel) -> None:
 def test_a_probe_tells_the_entropy_of_a_turn(model: LocalModel) -> None:
     assert isinstance(model, Probing)
     assert model.probe([USER], [TOOL], 5).entropy == pytest.approx(model.complete([USER], [TOOL], 5).entropy, abs=1e-4)
+
+
+def forced_to_say(model: LocalModel, text: str, prompt_tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes a model go on with a text after a prompt of so many tokens, and with nothing else than its last token then."""
+    import torch
+
+    wanted = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+    forward = model.model.forward
+
+    def forced(*arguments: Any, **words: Any) -> Any:
+        output = forward(*arguments, **words)
+        said = words[model._memory_name].get_seq_length() - prompt_tokens
+        scores = torch.full_like(output.logits, -1e9)
+        scores[..., wanted[min(said, len(wanted) - 1)]] = 0.0
+        output.logits = scores
+        return output
+
+    monkeypatch.setattr(model.model, "forward", forced)
+
+
+CALL = '{"name": "send_mail", "arguments": {"to": "a"}}'
+
+
+@pytest.mark.parametrize(
+    ("most", "tool", "tokens"),
+    [(99, "send_mail", len('{"name": "send_mail"')), (len('{"name": "send_mai'), None, len('{"name": "send_mai')), (1, None, 1)],
+)
+def test_a_probe_goes_on_until_the_tool_is_known(
+    most: int, tool: str | None, tokens: int, model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "options", LocalOptions(max_new_tokens=50, probe_tokens=most))
+    forced_to_say(model, CALL, len(model.prompt_ids([USER], [TOOL])), monkeypatch)
+    assert model.probe([USER], [TOOL], 0) == Signals(tool=tool, tokens=tokens)
+
+
+def test_a_probe_stops_where_the_model_does(model: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    forced_to_say(model, "No.<|im_end|>", len(model.prompt_ids([USER], [TOOL])), monkeypatch)
+    assert model.probe([USER], [TOOL], 0) == Signals(tool=None, tokens=4)
+
+
+@pytest.mark.parametrize("probe_tokens", [1, 9])
+def test_turns_are_the_same_whether_they_were_probed_or_not(
+    probe_tokens: int, model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "options", LocalOptions(max_new_tokens=12, probe_tokens=probe_tokens))
+    answered = [USER, {"role": "assistant", "content": "a"}, {"role": "user", "content": "and then?"}]
+    said = []
+    for probed in (False, True):
+        model._read = None
+        for chat in ([USER], answered):
+            if probed:
+                assert model.probe(chat, [TOOL], 5).tokens == probe_tokens
+                prompt, memory, _ = model._read or ([], None, False)
+                assert memory.get_seq_length() == len(prompt) == len(model.prompt_ids(chat, [TOOL]))
+            said.append(model.complete(chat, [TOOL]))
+    assert said[:2] == said[2:]
 
 
 def test_without_logprobs_the_entropy_is_unknown(model: LocalModel) -> None:
@@ -185,7 +241,16 @@ def test_a_tokenizer_without_template_is_refused(model: LocalModel) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["hf:", "hf:no/such/folder", "hf:x@adapter=nowhere", "hf:x@dtype=int3", "hf:x@batch_size=0", "hf:x@temperature=-1"]
+    "spec",
+    [
+        "hf:",
+        "hf:no/such/folder",
+        "hf:x@adapter=nowhere",
+        "hf:x@dtype=int3",
+        "hf:x@batch_size=0",
+        "hf:x@probe_tokens=0",
+        "hf:x@temperature=-1",
+    ],
 )
 def test_what_cannot_be_loaded_is_explained(spec: str) -> None:
     with pytest.raises(ConfigurationError):

@@ -13,6 +13,8 @@ import pytest
 
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import EndpointError
+from ec2_env.features import NAMES
+from ec2_env.models.drafts import PROBE_TOKENS
 from ec2_env.models.openai import EndpointModel, EndpointOptions
 from ec2_env.models.replay import RecordingModel, ReplayModel
 from ec2_env.rollout import EpisodeKey, play
@@ -97,9 +99,9 @@ def test_copies_of_an_episode_have_queues_of_their_own(server: Any, env: Decisio
     assert pickle.loads(pickle.dumps(env.session)).step == 2
 
 
-def test_the_probe_is_one_token_and_counted_apart(server: Any, env: DecisionEnv) -> None:
+def test_the_probe_is_counted_apart_and_with_what_it_drafts(server: Any, env: DecisionEnv) -> None:
     top = [{"token": t, "logprob": -3.0} for t in "abcdefghijklmnopqrst"]
-    unsure = answer_with(SEARCH)
+    unsure = answer_with(SEARCH, usage={"prompt_tokens": 900, "completion_tokens": 9})
     unsure["choices"][0]["logprobs"] = {"content": [{"token": "a", "top_logprobs": top}]}
     server.will_answer(unsure)
     strategy = load_strategy("step_routing")
@@ -107,13 +109,42 @@ def test_the_probe_is_one_token_and_counted_apart(server: Any, env: DecisionEnv)
     assert env.session is not None
     (probe,) = [event for event in env.session.events if isinstance(event, EdgeTurn)]
     sent = server.requests[0]
-    assert (sent["max_tokens"], sent["temperature"], sent["top_logprobs"]) == (1, 0.0, 20)
-    assert probe.probe and probe.tokens_out == 1 and probe.tokens_in > 500
+    assert (sent["max_tokens"], sent["temperature"], sent["top_logprobs"]) == (PROBE_TOKENS, 0.0, 20)
+    assert probe.probe and probe.tokens_out == 9 and probe.tokens_in > 500
     meter = env.session.meter
     assert meter.edge_tokens_in == probe.tokens_in and meter.edge_flops_without_probes == 0.0
     env.take(Decision.EDGE)
     turns = [event for event in env.session.events if isinstance(event, EdgeTurn)]
     assert turns[-1].tokens_in == 0  # the probe has read the prompt already
+
+
+def test_the_next_tool_is_known_to_a_policy(server: Any, env: DecisionEnv) -> None:
+    assert env.session is not None
+    for number, (name, seen) in enumerate((("search_mail", 0.0), ("send_mail", 1.0), ("finish", 1.0), ("no_such", 0.0))):
+        server.will_answer(answer_with((name, {})))
+        env.begin("forward_invoice", "en", "test", number, 0)
+        assert env.session.signals().tool == name
+        assert env.view().features()[NAMES.index("commits")] == seen
+
+
+def test_the_next_tool_is_that_of_a_call_that_waits(server: Any, env: DecisionEnv) -> None:
+    server.will_answer(answer_with(*THREE), answer_with(("finish", {})))
+    env.take(Decision.EDGE)
+    env.take(Decision.EDGE)
+    assert env.session is not None and env.session.signals().tool == "search_contacts"
+    other = copy.deepcopy(env)
+    other.take(Decision.ACT)
+    assert other.session is not None and other.session.signals().tool == "finish"
+
+
+def test_an_endpoint_that_is_not_asked_costs_nothing(server: Any, endpoint: Callable[..., EndpointModel], answer: Any) -> None:
+    server.will_answer(answer(400, {"error": {"message": "logprobs are not supported"}}), answer_with(SEARCH))
+    env = DecisionEnv(task="forward_invoice", edge=endpoint(probe_tokens=1), cloud="sim:gpt-5.4")
+    for asked in (True, False):
+        env.begin("forward_invoice", "en", "test", 0, 0)
+        assert env.session is not None
+        env.session.signals()
+        assert bool(env.session.events) == asked
 
 
 def test_an_episode_with_several_calls_and_a_broken_endpoint_is_replayed_exactly(

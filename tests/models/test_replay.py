@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,11 +59,21 @@ def test_repeated_requests_get_their_replies_in_order_and_then_the_last(tmp_path
 
 def test_signals_are_recorded_apart_from_turns(tmp_path: Path) -> None:
     recording = RecordingModel(Counting(), tmp_path / "run.jsonl")
-    assert recording.probe([USER], [TOOL], 5) == Signals(entropy=0.25)
+    told = Signals(entropy=0.25, tool="finish", tokens=3)
+    assert recording.probe([USER], [TOOL], 5) == told
     replay = ReplayModel(tmp_path / "run.jsonl")
-    assert replay.probe([USER], [TOOL], 5) == Signals(entropy=0.25)
+    assert replay.probe([USER], [TOOL], 5) == told
     with pytest.raises(NotRecorded, match="a probe, not for a turn"):
         replay.complete([USER], [TOOL], 5)
+
+
+def test_signals_recorded_before_tools_were_told_are_still_read(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    RecordingModel(Counting(), file).probe([USER], [TOOL], 5)
+    head, record = (json.loads(line) for line in file.read_text(encoding="utf-8").splitlines())
+    record["signals"] = {"entropy": 0.25, "wants_help": None}
+    file.write_text(f"{json.dumps(head)}\n{json.dumps(record)}\n", encoding="utf-8")
+    assert ReplayModel(file).probe([USER], [TOOL], 5) == Signals(entropy=0.25, tool=None, tokens=1)
 
 
 def test_an_unrecorded_request_is_told_where_it_departs(tmp_path: Path) -> None:
