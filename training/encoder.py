@@ -81,7 +81,7 @@ class Plan:
     inputs: Inputs = "both"
     depth: int = 4
     rules: int = 110
-    rule_episodes: int = 6
+    rule_episodes: int = 12
     watched: int = 1000
     hidden: int = 64
     steps: int = 80

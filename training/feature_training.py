@@ -66,14 +66,14 @@ class FeaturePlan:
         validation: Held-out train episodes that candidates are compared on, under each of four preferences.
         test_seeds: Instances of each task that are played for the figures.
         budget: What batches of episodes may use; None to follow preferences.
-        compared: Whether the fixed strategies play the test split, too, and the policy at twelve preferences; if not, it plays at
+        compared: Whether the fixed strategies play the test split, too, and the policy at fifteen preferences; if not, it plays at
             the default weights only.
     """
 
     method: Literal["ppo", "dqn", "bandit", "tree"]
     settings: Mapping[str, Any] = field(default_factory=dict)
     rules: int = 110
-    rule_episodes: int = 6
+    rule_episodes: int = 12
     steps: int = 50_000
     states: int = 600
     draws: int = 1
