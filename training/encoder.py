@@ -9,7 +9,7 @@ everything; the clock decides nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ec2_env.bench.landscape_tree import Node
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
 from ec2_env.models.choice import DecisionModel
@@ -82,7 +83,7 @@ class Plan:
     depth: int = 4
     rules: int = 110
     rule_episodes: int = 12
-    watched: int = 1000
+    watched: int = 2000
     hidden: int = 64
     steps: int = 80
     lora_steps: int = 0
@@ -92,7 +93,7 @@ class Plan:
     entropy: float = 0.0
     layers: int = 2
     rank: int = 8
-    validation: int = 100
+    validation: int = 150
     test_seeds: int = 2
     workers: int = 2
 
@@ -172,36 +173,27 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
 def trained(
     plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say, metrics: Metrics
 ) -> dict[str, EncoderPolicy]:
-    """Returns the policy after each stage of training, by its name."""
-    head = stages.once("start", partial(start, plan, seed, stages, encoder, say), save_head, load_head)
-    policies = {"start": EncoderPolicy(head=head, reader=encoder)}
+    """Returns the policy after each stage of training, by its name, and the rules without the text to compare them with."""
+    trees, episodes = watched(plan, seed, stages, say)
+    alone = stages.once("rules_alone", partial(start, plan, "numbers", trees, episodes, encoder, seed), save_head, load_head)
+    policies = {"rules": EncoderPolicy(head=alone, reader=encoder)}
+    head = alone
+    if plan.inputs != "numbers":
+        say("reading what was seen")
+        head = stages.once("start", partial(start, plan, plan.inputs, trees, episodes, encoder, seed), save_head, load_head)
+        policies["rules by the text"] = EncoderPolicy(head=head, reader=encoder)
     if plan.steps:
-
-        def improved() -> Head:
-            say(f"REINFORCE: {plan.steps} steps of {plan.episodes} episodes, {plan.copies} copies each")
-            learning, keys = LearningHead(head), shuffled_keys(DecisionEnv(**plan.settings), seed)
-            reinforce(
-                learning,
-                encoder,
-                islice(keys, plan.watched, None),
-                plan.steps,
-                plan,
-                seed,
-                say,
-                partial(metrics.log, "reinforced"),
-            )
-            return learning.head()
-
-        head = stages.once("reinforced", improved, save_head, load_head)
+        fit = partial(improved, plan, seed, encoder, head, say, partial(metrics.log, "reinforced"))
+        head = stages.once("reinforced", fit, save_head, load_head)
         policies["reinforced"] = EncoderPolicy(head=head, reader=encoder)
     if plan.lora_steps:
-        fit = partial(tuned, plan, seed, encoder, head, say, partial(metrics.log, "tuned"))
-        policies["tuned"] = stages.once("tuned", fit, keep_tuned, partial(tuned_before, plan, seed, encoder))
+        tune = partial(tuned, plan, seed, encoder, head, say, partial(metrics.log, "tuned"))
+        policies["tuned"] = stages.once("tuned", tune, keep_tuned, partial(tuned_before, plan, seed, encoder))
     return policies
 
 
-def start(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: Say) -> Head:
-    """Returns a head that decides as the simple rule that suits the task and the preference."""
+def watched(plan: Plan, seed: int, stages: Stages, say: Say) -> tuple[tuple[Node, ...], list[Watched]]:
+    """Returns the rules that a head may start from, and the train episodes that they were watched on."""
     if not stages.has("rules"):
         say(f"racing {plan.rules} simple rules on train episodes")
     race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, seed, say)
@@ -210,13 +202,26 @@ def start(plan: Plan, seed: int, stages: Stages, encoder: SentenceEncoder, say: 
     if not stages.has("watched"):
         say(f"watching {len(trees)} rules on {plan.watched} train episodes each")
     watching = partial(watch_all, plan.settings, trees, plan.watched, seed, plan.workers)
-    episodes = stages.records("watched", watching, list[Watched])
-    say("reading what was seen")
+    return trees, stages.records("watched", watching, list[Watched])
+
+
+def start(
+    plan: Plan, inputs: Inputs, trees: Sequence[Node], episodes: Sequence[Watched], encoder: SentenceEncoder, seed: int
+) -> Head:
+    """Returns a head that decides as the simple rule that suits the preference, and the task if texts are looked at."""
     seen = [state for one in episodes for state in one.states]
-    texts = read(plan.inputs, encoder, [state.prompt for state in seen])
-    tasks = read(plan.inputs, encoder, [one.states[0].prompt for one in episodes])
-    rows = shown(plan.inputs, np.array([state.features for state in seen]), texts)
-    return fresh_head(plan.inputs, guide(trees, episodes, tasks[:, : tasks.shape[1] // 2]), rows, plan.hidden, seed)
+    texts = read(inputs, encoder, [state.prompt for state in seen])
+    tasks = read(inputs, encoder, [one.states[0].prompt for one in episodes])
+    rows = shown(inputs, np.array([state.features for state in seen]), texts)
+    return fresh_head(inputs, guide(trees, episodes, tasks[:, : tasks.shape[1] // 2], seed), rows, plan.hidden, seed)
+
+
+def improved(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say, note: Callable[..., None]) -> Head:
+    """Returns a head that REINFORCE has trained, with the encoder as it is."""
+    say(f"REINFORCE: {plan.steps} steps of {plan.episodes} episodes, {plan.copies} copies each")
+    learning, keys = LearningHead(head), shuffled_keys(DecisionEnv(**plan.settings), seed)
+    reinforce(learning, encoder, islice(keys, plan.watched, None), plan.steps, plan, seed, say, note)
+    return learning.head()
 
 
 def tuned(plan: Plan, seed: int, encoder: SentenceEncoder, head: Head, say: Say, note: Callable[..., None]) -> EncoderPolicy:

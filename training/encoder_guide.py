@@ -27,6 +27,7 @@ from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision
 from ec2_env.training.bandit import shuffled_keys
 from ec2_env.training.evaluation import episode_terms
+from ec2_env.training.preferences import AnyPreference
 from ec2_env.training.rules import tabled
 from ec2_env.training.scorers import COST, PRIVACY, TREE, Floats, Questions, scorer_of
 
@@ -39,8 +40,10 @@ ALWAYS: tuple[Node, ...] = (
 """Rules that are watched whether they win or not: none may suit all tasks, and each suits some."""
 KEPT = 0.1
 """Share of the states of an episode that are kept, to see what states look like."""
-RIDGES = tuple(10.0**power for power in (-1, -0.5, 0, 0.5, 1, 1.5, 2))
+RIDGES = (3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
 """Strengths of shrinking that are tried, in episodes."""
+PREFERENCES = 300
+"""Preferences under which they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,35 +160,43 @@ def guide_of(arrays: Mapping[str, NDArray[Any]]) -> Guide:
     return Guide(rules=rules, roots=roots, coefficients=coefficients)
 
 
-def guide(trees: Sequence[Node], episodes: Sequence[Watched], tasks: NDArray[Any]) -> Guide:
+def guide(trees: Sequence[Node], episodes: Sequence[Watched], tasks: NDArray[Any], seed: int) -> Guide:
     """Returns what watching teaches.
+
+    The strength of shrinking is that under which the rules that seem to suit an episode, by all other episodes, return most
+    there, over preferences as training draws them. The strongest says that all tasks are alike.
 
     Args:
         trees: The rules.
         episodes: What was watched.
         tasks: Vectors of their tasks, shape (episodes, width); with a width of 0, all tasks count as one.
+        seed: Draws the preferences.
     """
+    generator = np.random.default_rng(seed)
+    weights = np.array([AnyPreference().draw(generator) for _ in range(PREFERENCES)])
+    weighing = np.concatenate([np.ones((PREFERENCES, 1)), -weights], axis=1).T
     brought = np.array([one.brought for one in episodes])
-    wanted = brought - brought.mean(axis=1, keepdims=True)
+    wanted = (brought - brought.mean(axis=1, keepdims=True)).reshape(len(brought), -1)
     center, spread = tasks.mean(axis=0, dtype=np.float64), tasks.std(axis=0, dtype=np.float64)
     scale = np.where(spread > 1e-6, spread, np.inf) * max(1, tasks.shape[1]) ** 0.5
     basis = np.concatenate([np.ones((len(tasks), 1)), (tasks - center) / scale], axis=1)
-    coefficients = np.stack([_ridge(basis, wanted[:, :, term]) for term in range(wanted.shape[2])], axis=2)
+    fits = []
+    for ridge in RIDGES if tasks.shape[1] else RIDGES[:1]:
+        fitted, left_out = _ridge(basis, wanted, ridge)
+        chosen = (left_out.reshape(brought.shape) @ weighing).argmax(axis=1, keepdims=True)
+        fits.append((float(np.take_along_axis(brought @ weighing, chosen, axis=1).mean()), ridge, fitted))
+    coefficients = max(fits, key=lambda fit: fit[:2])[2].reshape(-1, *brought.shape[1:])
     coefficients[1:] /= scale[:, None, None]
     coefficients[0] -= np.tensordot(center, coefficients[1:], 1)
     rules, roots = tabled(trees)
     return Guide(rules=rules, roots=roots, coefficients=coefficients)
 
 
-def _ridge(basis: Floats, wanted: Floats) -> Floats:
-    """Returns coefficients of the strength of shrinking that fits best what is left out, one row at a time; column 0 is 1."""
-    fits = []
-    for ridge in RIDGES:
-        penalty = np.full(basis.shape[1], ridge)
-        penalty[0] = 1e-6
-        solved = np.linalg.solve(basis.T @ basis + np.diag(penalty), basis.T)
-        influence = np.minimum((basis * solved.T).sum(axis=1), 0.99)[:, None]
-        fitted = solved @ wanted
-        fits.append((float((((wanted - basis @ fitted) / (1 - influence)) ** 2).mean()), fitted))
-    found: Floats = min(fits, key=lambda fit: fit[0])[1]
-    return found
+def _ridge(basis: Floats, wanted: Floats, ridge: float) -> tuple[Floats, Floats]:
+    """Returns coefficients, and what those without an episode say of it; column 0 is 1 and is not shrunk."""
+    penalty = np.full(basis.shape[1], ridge)
+    penalty[0] = 1e-6
+    solved = np.linalg.solve(basis.T @ basis + np.diag(penalty), basis.T)
+    influence = np.minimum((basis * solved.T).sum(axis=1), 0.99)[:, None]
+    fitted = solved @ wanted
+    return fitted, (basis @ fitted - influence * wanted) / (1 - influence)

@@ -101,7 +101,7 @@ def watched(title: str, brought: tuple[tuple[float, float, float], ...]) -> Watc
 def test_the_rule_that_suits_is_told_from_the_task_and_the_preference() -> None:
     edge_is_enough, cloud_helps = ((0.8, 0.0, 0.0), (0.8, 1.0, 0.0)), ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0))
     tasks = np.array([[1.0, 0.0], [0.0, 1.0]] * 20)
-    found = guide(TREES, [watched("a", edge_is_enough), watched("b", cloud_helps)] * 20, tasks)
+    found = guide(TREES, [watched("a", edge_is_enough), watched("b", cloud_helps)] * 20, tasks, 0)
     for cost, decisions in ((0.15, [Decision.EDGE, Decision.ACT]), (2.0, [Decision.EDGE, Decision.EDGE])):
         features = np.full((2, len(NAMES)), 0.5)
         features[:, [COST, PRIVACY]] = cost, 0.25
@@ -110,13 +110,13 @@ def test_the_rule_that_suits_is_told_from_the_task_and_the_preference() -> None:
 
 def test_without_texts_one_rule_suits_all_tasks() -> None:
     brought = ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0))
-    found = guide(TREES, [watched("a", brought)] * 4, np.zeros((4, 0)))
+    found = guide(TREES, [watched("a", brought)] * 4, np.zeros((4, 0)), 0)
     assert found.coefficients.shape == (1, 2, 3)
     assert found.suited(np.zeros((2, 0)), np.array([[0.1, 0.0], [1.0, 0.0]])).tolist() == [1, 0]
 
 
 def test_a_network_that_says_nothing_leaves_the_decision_to_the_rule() -> None:
-    found = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 0.0, 0.0)))] * 4, np.zeros((4, 0)))
+    found = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 0.0, 0.0)))] * 4, np.zeros((4, 0)), 0)
     fresh = fresh_head("numbers", found, np.random.default_rng(0).random((4, len(NAMES))), 3, 0)
     assert fresh.scores(np.full((1, len(NAMES)), 0.5), np.zeros((1, 0))).tolist() == [[0, 0, 0, 0, LEAD, 0]]
 
@@ -141,7 +141,7 @@ def test_returns_of_copies_are_those_of_the_env(tiny: Path) -> None:
 
     encoder = fresh_encoder(tiny, 1)
     rows = np.random.default_rng(0).random((4, len(NAMES) + encoder.width))
-    led = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0)))] * 4, np.zeros((4, 0)))
+    led = guide(TREES, [watched("a", ((0.2, 0.0, 0.0), (0.8, 1.0, 0.0)))] * 4, np.zeros((4, 0)), 0)
     head = LearningHead(fresh_head("both", led, rows, 3, 0))
     group = begin(SMALL, replace(KEY, split="train"), Preference(0.4, 0.3), 3)
     batch = play_copies([group], head, encoder, np.random.default_rng(1))
@@ -159,7 +159,7 @@ def test_every_policy_is_scored_on_the_same_episodes_and_the_trained_one_comes_l
 def test_the_card_says_how_the_policy_was_made_and_chosen(run: tuple[Path, list[Any]], tiny: Path) -> None:
     card = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))
     assert (card["policy"], card["seed"], card["base_model"]) == ("encoder", 0, str(tiny))
-    assert set(card["results"]["chosen"]["mean_returns"]) == {"start", "reinforced", "tuned"}
+    assert set(card["results"]["chosen"]["mean_returns"]) == {"rules", "rules by the text", "reinforced", "tuned"}
     assert len(card["test_suite_sha256"]) == 64 and card["ec2_env"]
 
 
