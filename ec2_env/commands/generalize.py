@@ -17,7 +17,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "  ec2-env generalize --over domains --folds 5 --out out/domains\n"
         "  ec2-env generalize --over languages --method ppo --seeds 3\n"
         "  ec2-env generalize --over models --target-edge sim:qwen3.5-27b --target-cloud sim:deepseek-v4-pro\n"
-        "  ec2-env generalize --over models --target-edge smollm2 --domain email --episodes 8\n\n"
+        "  ec2-env generalize --over models --target-edge smollm2@max_new_tokens=32 --episodes 8 --max-steps 12\n\n"
         "A run that was stopped goes on when the same command is given again."
     )
     parser.add_argument(
@@ -37,6 +37,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--minutes", type=float, help="scales the amount of each training (what the method is made for)")
     parser.add_argument("--test-seeds", type=int, default=2, metavar="N", help="test instances of each task (%(default)s)")
     parser.add_argument("--episodes", type=int, metavar="N", help="play only so many test episodes of a target")
+    parser.add_argument(
+        "--max-steps", type=int, metavar="N", help="steps after which an episode is cut off (the task's own limit)"
+    )
     parser.add_argument(
         "--folds", type=int, default=5, metavar="K", help="with domains: parts that are held out in turn (%(default)s)"
     )
@@ -58,7 +61,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from ec2_env.training.experiment import Experiment, checked
     from ec2_env.training.generalization import over_domains, over_languages, over_models, run
 
-    for name, most in (("test_seeds", 1000), ("seeds", 100), ("episodes", 10**6)):
+    for name, most in (("test_seeds", 1000), ("seeds", 100), ("episodes", 10**6), ("max_steps", 1000)):
         value = getattr(arguments, name)
         if value is not None and not 1 <= value <= most:
             raise ConfigurationError(f"--{name.replace('_', '-')} is {value}, expected 1 to {most}")
@@ -72,9 +75,11 @@ def _run(arguments: argparse.Namespace) -> int:
             plan={"test_seeds": arguments.test_seeds},
         )
     )
-    settings = {"edge": arguments.edge, "cloud": arguments.cloud}
+    settings: dict[str, str | int] = {"edge": arguments.edge, "cloud": arguments.cloud}
     if arguments.domain is not None:
         settings["domain"] = arguments.domain
+    if arguments.max_steps is not None:
+        settings["max_episode_steps"] = arguments.max_steps
     match arguments.over:
         case "domains":
             transfers = over_domains(arguments.folds, settings)
