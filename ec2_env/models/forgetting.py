@@ -20,13 +20,23 @@ def is_forgotten(action: ToolCall | Finish, progress: Progress, window: float) -
         window: Tokens of results that the model sees, counted as `estimated_tokens` does.
     """
     results = [event.result for event in progress.events if isinstance(event, ToolRan)]
-    if sum(map(len, results)) <= window:  # a character is at most one token
-        return False
     seen, lost = cut(results, window)
     if not lost:
         return False
     shown = "\n".join([progress.episode.instruction, *seen])
     return any(found not in shown and any(found in result for result in lost) for found in linked(action_text(action)))
+
+
+def read_so_far(progress: Progress, before: tuple[int, int]) -> tuple[int, int]:
+    """Returns how many events there are, and how many characters of results: these are at least as many as tokens.
+
+    Args:
+        progress: The episode.
+        before: What this returned for an earlier state of the episode; (0, 0) at first.
+    """
+    looked, chars = before
+    new = progress.events[looked:]
+    return looked + len(new), chars + sum(len(event.result) for event in new if isinstance(event, ToolRan))
 
 
 def cut(results: Sequence[str], window: float) -> tuple[Sequence[str], Sequence[str]]:

@@ -15,7 +15,7 @@ from ec2_env.models import asking
 from ec2_env.models.base import Message, ModelCard, Reply, Signals
 from ec2_env.models.chances import ability_logit, choose, logistic, luck
 from ec2_env.models.draws import normal, uniform
-from ec2_env.models.forgetting import is_forgotten
+from ec2_env.models.forgetting import is_forgotten, read_so_far
 from ec2_env.models.profile import Profile
 from ec2_env.models.walker import Tracker, Walker
 from ec2_env.progress import Progress, Record
@@ -70,6 +70,8 @@ class Mind:
         """Number of messages in which advice and plans have been looked for."""
         self.stranger = False
         """Whether the other side made the last call."""
+        self.read = (0, 0)
+        """Events that have been looked through, and characters of the results among them."""
 
     @property
     def card(self) -> ModelCard:
@@ -143,7 +145,8 @@ class Mind:
         elif self.planned:
             gain = (self.profile.plan_lift if step.skill in PLANNED_SKILLS else self.profile.plan_rest) * self._gap(step, None)
         lost = self.handicap(step) + (self.profile.style_penalty if self.stranger else 0.0)
-        if is_forgotten(step.action, self.progress, self.profile.window):
+        self.read = read_so_far(self.progress, self.read)
+        if self.read[1] > self.profile.window and is_forgotten(step.action, self.progress, self.profile.window):
             lost += self.profile.reason_penalty
         return logistic(own + gain - lost)
 
