@@ -105,7 +105,7 @@ def first_entropy(choice: Mapping[str, Any]) -> float | None:
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     first = tokens[0] if isinstance(tokens, list) and tokens else None
     top = first.get("top_logprobs") if isinstance(first, Mapping) else None
-    if not isinstance(top, list):
+    if not isinstance(first, Mapping) or not isinstance(top, list):
         return None
     written = first.get("bytes")
     if isinstance(written, list) and written and isinstance(written[0], int) and 0x80 <= written[0] < 0xC0:

@@ -1,33 +1,22 @@
-"""Both environments as Gymnasium sees them: checks, seeds, vector envs, copies, pickles, and the info that outsiders build on."""
+"""Episodes of both environments: seeds, copies, pickles, and the info that outsiders build on."""
 
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 import random
-import subprocess
-import sys
-import warnings
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.error import ResetNeeded
-from gymnasium.utils.env_checker import check_env
 
 import ec2_env  # noqa: F401  # registers the environments
-from ec2_env.cloud.gateway import CloudSettings
 from ec2_env.envs import DecisionEnv, WorkspaceEnv
-from ec2_env.errors import ConfigurationError, UnknownName
 from ec2_env.features import NAMES
-from ec2_env.registration import KINDS as ENDINGS
-from ec2_env.registration import env_ids
 from ec2_env.task import build_episode, tasks
 from ec2_env.testing import play
 
-IDS = sorted(spec for spec in gym.registry if spec.startswith("EC2/"))
 RESULT_KEYS = {
     "status",
     "completion",
@@ -88,45 +77,6 @@ def made(kind: str, seed: int, **settings: Any) -> tuple[Any, list[Any]]:
 KINDS = pytest.mark.parametrize("kind", ["workspace", "decision"])
 
 
-@pytest.mark.parametrize("env_id", ["EC2/Workspace-v0", "EC2/WorkspaceDecision-v0", "EC2/ForwardInvoiceDecision-v0"])
-def test_gymnasium_finds_nothing_to_say_about_an_env(env_id: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gym.make(env_id).unwrapped)
-
-
-@pytest.mark.parametrize("env_id", ["EC2/Email-v0", "EC2/EmailDecision-v0"])
-@pytest.mark.parametrize("render_mode", ["ansi", "html"])
-def test_rendered_envs_pass_the_check_too(env_id: str, render_mode: str) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        check_env(gym.make(env_id, render_mode=render_mode).unwrapped)
-
-
-@pytest.mark.parametrize("env_id", IDS)
-def test_every_registered_env_starts_and_steps(env_id: str) -> None:
-    env = gym.make(env_id)
-    observation, info = env.reset(seed=1)
-    assert observation in env.observation_space
-    assert info["task"] in tasks.names()
-    env.action_space.seed(1)
-    observation, reward, _, _, _ = env.step(env.action_space.sample())
-    assert observation in env.observation_space
-    assert math.isfinite(float(reward))  # type: ignore[arg-type]  # scalar by default
-
-
-def test_every_task_and_domain_has_every_kind_of_env() -> None:
-    assert {f"EC2/{name}{ending}-v0" for name in env_ids() for ending in ENDINGS} == set(IDS)
-    assert len(IDS) == len(env_ids()) * len(ENDINGS)
-
-
-def test_an_env_is_made_without_importing_the_package_first() -> None:
-    code = "import gymnasium as g; e = g.make('ec2_env:EC2/Email-v0'); print(e.reset(seed=3)[1]['task'])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
-    env = gym.make("EC2/Email-v0")
-    assert done.stdout.strip() == env.reset(seed=3)[1]["task"]
-
-
 # -- seeds
 
 
@@ -150,135 +100,6 @@ def test_resetting_without_a_seed_goes_on_from_the_last_one(kind: str) -> None:
 def test_other_seeds_give_other_episodes() -> None:
     env, _ = made("workspace", 0)
     assert len({env.reset(seed=seed)[1]["seed"] for seed in range(30)}) == 30
-
-
-def test_options_choose_the_episode() -> None:
-    env = WorkspaceEnv(domain="email")
-    _, info = env.reset(seed=0, options={"task": "forward_invoice", "language": "zh", "split": "test", "seed": 12})
-    assert (info["task"], info["language"], info["seed"]) == ("forward_invoice", "zh", 12)
-    assert env.episode.split == "test"
-    assert env.episode.instruction == build_episode("forward_invoice", 12, "zh", "test").instruction
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"seeds": 1}, {"seed": "1"}, {"seed": True}, {"task": "no_such"}, {"language": "xx"}, {"split": "dev"}, {"trial": "a"}],
-)
-def test_options_that_cannot_be_used_are_refused_in_words(options: dict[str, Any]) -> None:
-    with pytest.raises((ConfigurationError, UnknownName)):
-        WorkspaceEnv(task="forward_invoice").reset(seed=0, options=options)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"task": "no_such"},
-        {"domain": "no_such"},
-        {"language": "xx"},
-        {"split": "dev"},
-        {"reward": "none"},
-        {"render_mode": "rgb"},
-        {"max_episode_steps": 0},
-        {"max_episode_steps": 1.5},
-        {"cloud": "no:such"},
-        {"weights": {"tasks": 1}},
-        {"weights": {"task": -1}},
-        {"cloud_settings": {"budget": 1}},
-        {"cloud_settings": {"outage_rate": 2}},
-        {"fault_rate": 1.0},
-        {"fault_rate": "often"},
-        {"cloud_settings": {"redactor": "magic"}},
-        {"max_cloud_usd": -1},
-        {"max_cloud_usd": float("nan")},
-        {"max_cloud_usd": "1"},
-        {"cloud_settings": {"max_calls": "two"}},
-        {"cloud_settings": {"outage_rate": "often"}},
-    ],
-    ids=str,
-)
-def test_settings_that_cannot_be_used_are_refused_in_words(settings: dict[str, Any]) -> None:
-    with pytest.raises((ConfigurationError, UnknownName)):
-        WorkspaceEnv(**settings)
-
-
-@KINDS
-def test_acting_before_the_start_or_after_the_end_says_reset(kind: str) -> None:
-    env: Any = WorkspaceEnv(domain="email") if kind == "workspace" else DecisionEnv(domain="email")
-    with pytest.raises(ResetNeeded):
-        env.step(0)
-    with pytest.raises(ResetNeeded):
-        _ = env.episode
-    env = type(env)(domain="email", max_episode_steps=1)
-    env.reset(seed=0)
-    _, _, terminated, truncated, _ = env.step(0)
-    assert terminated or truncated
-    with pytest.raises(ResetNeeded):
-        env.step(0)
-
-
-@pytest.mark.parametrize("decision", [-1, 6, "x", None, 2.7, [1, 2], float("nan")])
-def test_a_decision_outside_the_space_is_refused_in_words(decision: Any) -> None:
-    env = DecisionEnv(domain="email")
-    env.reset(seed=0)
-    with pytest.raises(ConfigurationError, match="whole number from 0 to 5"):
-        env.step(decision)
-    assert env.session is not None and env.session.step == 0
-
-
-def test_decisions_come_in_numpy_forms() -> None:
-    env = DecisionEnv(domain="email")
-    env.reset(seed=0)
-    env.step(np.int64(0))
-    env.step(np.array(0))
-    assert env.session is not None and env.session.step == 2
-
-
-# -- vector envs
-
-
-@pytest.mark.parametrize("env_id", ["EC2/Email-v0", "EC2/EmailDecision-v0"])
-def test_sync_vector_envs_step_and_start_again(env_id: str) -> None:
-    envs = gym.make_vec(env_id, num_envs=3, vectorization_mode="sync", max_episode_steps=4)
-    observation, _ = envs.reset(seed=5)
-    assert observation in envs.observation_space
-    results = 0
-    for _ in range(12):
-        actions = envs.action_space.sample() if "Decision" in env_id else ('{"name":"list_mail"}',) * 3
-        observation, rewards, terminated, truncated, _ = envs.step(actions)
-        assert observation in envs.observation_space
-        assert rewards.shape == (3,)
-        results += int((terminated | truncated).sum())
-    assert results >= 6
-    envs.close()
-
-
-def test_a_sync_vector_env_shows_what_its_parts_show() -> None:
-    envs = gym.make_vec("EC2/Email-v0", num_envs=2, vectorization_mode="sync")
-    observation, info = envs.reset(seed=[3, 4])
-    for index, seed in enumerate((3, 4)):
-        alone = gym.make("EC2/Email-v0")
-        expected, expected_info = alone.reset(seed=seed)
-        assert observation["instruction"][index] == expected["instruction"]
-        assert info["seed"][index] == expected_info["seed"]
-    envs.close()
-
-
-@pytest.mark.parametrize("env_id", ["EC2/Email-v0", "EC2/EmailDecision-v0"])
-def test_async_vector_envs_agree_with_sync_ones(env_id: str) -> None:
-    actions = np.array([0, 0]) if "Decision" in env_id else ('{"name":"list_mail"}', '{"name":"no_such"}')
-    seen = []
-    for settings in ({"vectorization_mode": "sync"}, {"vectorization_mode": "async", "vector_kwargs": {"shared_memory": False}}):
-        envs = gym.make_vec(env_id, num_envs=2, **settings)  # type: ignore[arg-type]  # two forms of one call
-        first, _ = envs.reset(seed=9)
-        second, rewards, *_ = envs.step(actions)
-        seen.append((repr(first), repr(second), rewards.tolist()))
-        envs.close()
-    assert seen[0] == seen[1]
-
-
-def test_shared_memory_is_refused_rather_than_mixing_up_texts() -> None:
-    with pytest.raises(ValueError, match="shared_memory=False"):
-        gym.make_vec("EC2/Email-v0", num_envs=2, vectorization_mode="async")
 
 
 # -- copies
@@ -459,10 +280,3 @@ def test_rendering_needs_a_mode() -> None:
     env = WorkspaceEnv(domain="email")
     env.reset(seed=0)
     assert env.render() is None
-
-
-@pytest.mark.parametrize("given", [None, {"max_usd": 5, "max_calls": 2}, CloudSettings(max_usd=5, max_calls=2)])
-def test_a_cap_of_the_env_goes_before_one_of_the_settings(given: Any) -> None:
-    settings = WorkspaceEnv(task="forward_invoice", cloud_settings=given, max_cloud_usd=0.25).settings
-    assert settings.max_usd == 0.25
-    assert settings.max_calls == (2 if given else None)
