@@ -54,7 +54,7 @@ def private_looking(text: str) -> int:
 
 @lru_cache(maxsize=20_000)
 def amounts(text: str) -> int:
-    """Returns how many amounts of money a text seems to hold: currency signs, numbers with cents or with thousands set off."""
+    """Returns how many marks of money a text holds: currency signs, and numbers with cents or with thousands set off."""
     return len(_AMOUNT.findall(text))
 
 

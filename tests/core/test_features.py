@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ec2_env.envs import DecisionEnv
-from ec2_env.features import NAMES
+from ec2_env.features import NAMES, amounts, commits
 from ec2_env.task import tasks
 
 
@@ -86,3 +86,31 @@ def test_looking_costs_no_more_than_one_probe() -> None:
     env.view().prompt()
     env.view().signals()
     assert env.session.meter.edge_flops == before
+
+
+def test_what_the_edge_is_about_to_do_is_seen_as_changing_looking_or_unknown() -> None:
+    env = DecisionEnv(task="forward_invoice", language="en")
+    env.reset(seed=0)
+    assert env.session is not None
+    tools = env.session.tools.tools
+    writing = next(name for name, tool in tools.items() if tool.write)
+    reading = next(name for name, tool in tools.items() if not tool.write)
+    found = [commits(env.session, name) for name in (writing, "finish", reading, "no_such_tool", None)]
+    assert found == [1.0, 1.0, 0.0, 0.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("", 0), ("Total: $1,240.50", 2), ("12.50 and 3,000", 2), ("合计 120 元", 1), ("version 1.2.3, room 12, 2026-01-05", 0)],
+)
+def test_amounts_of_money_are_counted_by_their_marks(text: str, number: int) -> None:
+    assert amounts(text) == number
+
+
+def test_amounts_of_results_count_and_those_of_the_instruction_do_not() -> None:
+    env = DecisionEnv(task="forward_invoice", language="en")
+    env.reset(seed=0)
+    assert seen(env)["amounts"] == 0
+    for _ in range(6):
+        env.step(4)
+    assert seen(env)["amounts"] > 0
