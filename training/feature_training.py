@@ -66,8 +66,8 @@ class FeaturePlan:
         validation: Held-out train episodes that candidates are compared on, under each of four preferences.
         test_seeds: Instances of each task that are played for the figures.
         budget: What batches of episodes may use; None to follow preferences.
-        compared: Whether the fixed strategies play the test split, too, and the policy at fifteen preferences; if not, it plays at
-            the default weights only.
+        compared: Whether the fixed strategies play the test split, too, and the policy at fifteen preferences; if not, it plays
+            at the default weights only.
     """
 
     method: Literal["ppo", "dqn", "bandit", "tree"]
