@@ -12,7 +12,7 @@ from ec2_env.models.jsoncalls import ARGUMENT_KEYS, as_call, completed, objects,
 from ec2_env.models.payload import function_of
 
 PROBE_TOKENS = 16
-"""Tokens that a probe of a real model writes at most: enough for a call's first words and a long tool's name."""
+"""Tokens that a probe of a real model writes at most: enough to begin a call of any tool of this package."""
 _LONGEST_TEXT = 4_000
 _LONGEST_NAME = 120
 _ARGUMENTS_FIRST = re.compile(rf"""[^{{]*\{{\s*["'](?:{"|".join(ARGUMENT_KEYS)})["']\s*:""")

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ec2_env.cloud.tokens import count
 from ec2_env.models.calltext import read_call
-from ec2_env.models.drafts import called, drafted_tool
+from ec2_env.models.drafts import PROBE_TOKENS, called, drafted_tool
 from ec2_env.models.jsoncalls import completed, parse
+from ec2_env.task import tasks, toolbox
 
 TOOLS = [{"type": "function", "function": {"name": "send_mail"}}]
 
@@ -60,6 +62,17 @@ UNKNOWN = [
 @pytest.mark.parametrize("text", UNKNOWN)
 def test_no_tool_is_named_before_its_name_is_whole(text: str) -> None:
     assert drafted_tool(text, TOOLS) is None
+
+
+@pytest.mark.parametrize("family", ["o200k", "qwen3.5"])
+@pytest.mark.parametrize(
+    "begun", ['{"name": "%s"', '<tool_call>\n{"name": "%s"', "<tool_call>\n<function=%s>", '```json\n{\n  "name": "%s"']
+)
+def test_a_probe_is_long_enough_to_name_every_tool(begun: str, family: str) -> None:
+    apps = {app for name in tasks.names() for app in tasks.get(name).apps}
+    for name in ("finish", *(tool for app in sorted(apps) for tool in toolbox((app,)).tools)):
+        assert drafted_tool(begun % name, TOOLS) == name
+        assert count(begun % name, family) <= PROBE_TOKENS
 
 
 _VALUES = st.recursive(
