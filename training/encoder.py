@@ -89,7 +89,7 @@ class Plan:
     lora_steps: int = 0
     episodes: int = 16
     copies: int = 4
-    rate: float = 1e-3
+    rate: float = 4e-3
     entropy: float = 0.0
     layers: int = 2
     rank: int = 8
