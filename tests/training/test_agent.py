@@ -12,9 +12,12 @@ from ec2_env.envs import DecisionEnv
 from ec2_env.models.hf import LocalModel, LocalOptions, load_folder
 from ec2_env.rollout import EpisodeKey
 from ec2_env.training import agent
+from ec2_env.training.agent_card import load_adapter, save_adapter
 from ec2_env.training.agent_decoding import Decoder
+from ec2_env.training.agent_grpo import improve
 from ec2_env.training.agent_play import begin, play_agent
 from ec2_env.training.agent_rows import examples, offered_tools, solved, tokenized, trainer_row
+from ec2_env.training.agent_sft import fine_tune
 
 SETTINGS = {"cloud": "sim:gpt-5.4", "language": "en", "max_episode_steps": 9}
 PLAN = agent.Plan(
@@ -120,3 +123,40 @@ def test_one_seed_trains_one_adapter_also_when_it_is_stopped_on_the_way(
     assert card["seed"] == 1 and card["plan"]["steps"] == 1 and len(card["test_suite_sha256"]) == 64
     loaded = load_folder(str(tiny), LocalOptions(adapter=str(tmp_path / "first")))
     assert loaded.card.name.endswith("+first")
+
+
+@pytest.mark.filterwarnings("ignore")  # Transformers, PEFT and TRL warn about one another
+def test_a_trainer_that_was_killed_goes_on_from_its_checkpoint_to_the_same_adapter(
+    tiny: Path, tmp_path: Path, env: DecisionEnv
+) -> None:
+    plan = replace(PLAN, steps=2, save_every=1)
+    keys = [replace(KEY, seed=seed) for seed in range(2)]
+
+    def trained(name: str, *, killed: bool) -> bytes:
+        said: list[str] = []
+
+        def say(text: str) -> None:
+            said.append(text)
+            if killed and len(said) == 2:
+                raise KeyboardInterrupt
+
+        def sft(agent_: LocalModel) -> None:
+            fine_tune(agent_, list(examples(agent_, env, keys)), plan, 0, tmp_path / name / "sft", say)
+
+        def grpo(agent_: LocalModel) -> None:
+            improve(agent_, keys, plan, 0, tmp_path / name / "grpo", say)
+
+        policy = agent.fresh_agent(tiny, plan, 0)
+        for part in (sft, grpo):
+            said.clear()
+            if killed:
+                with pytest.raises(KeyboardInterrupt):
+                    part(policy)
+                policy = agent.fresh_agent(tiny, plan, 0)
+                if part is grpo:
+                    load_adapter(policy, tmp_path / name / "done")
+            part(policy)
+            save_adapter(policy, tmp_path / name / "done", "tiny")
+        return (tmp_path / name / "done" / "adapter_model.safetensors").read_bytes()
+
+    assert trained("whole", killed=False) == trained("killed", killed=True)
