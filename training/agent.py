@@ -22,6 +22,7 @@ from ec2_env.models.hf import LocalModel, LocalOptions
 from ec2_env.registration import register
 from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
+from ec2_env.training.adapter import LORA_MODULES
 from ec2_env.training.agent_card import Clouded, Measured, lines, load_adapter, save_adapter, table, write_cards
 from ec2_env.training.agent_decoding import Decoder
 from ec2_env.training.agent_grpo import improve
@@ -30,8 +31,6 @@ from ec2_env.training.agent_rows import Example, examples, shares
 from ec2_env.training.agent_sft import fine_tune, right_calls
 from ec2_env.training.evaluation import Score
 from ec2_env.training.stages import Stages
-
-LORA_MODULES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
