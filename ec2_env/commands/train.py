@@ -46,7 +46,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--log-to", choices=TRACKERS, help="where metrics go beside metrics.jsonl (nowhere)")
     env = parser.add_argument_group("environment")
-    env.add_argument("--domain", metavar="NAME", help="task folder (features: all; language models: email)")
+    env.add_argument("--domain", metavar="NAME", help="task folder (all)")
     env.add_argument("--task", metavar="NAME", help="a single task")
     env.add_argument("--language", choices=("en", "zh"), help="a single language")
     env.add_argument("--edge", metavar="MODEL", help="edge model (sim:qwen3.5-9b)")
