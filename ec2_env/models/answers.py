@@ -105,13 +105,21 @@ def first_entropy(choice: Mapping[str, Any]) -> float | None:
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     first = tokens[0] if isinstance(tokens, list) and tokens else None
     top = first.get("top_logprobs") if isinstance(first, Mapping) else None
-    if not isinstance(first, Mapping) or not isinstance(top, list):
+    if not isinstance(top, list):
         return None
-    written = first.get("bytes")
-    if isinstance(written, list) and written and isinstance(written[0], int) and 0x80 <= written[0] < 0xC0:
-        return None  # no character begins with such a byte
-    values = [entry.get("logprob") for entry in top if isinstance(entry, Mapping)]
-    return top_entropy(float(value) for value in values if isinstance(value, int | float) and abs(value) < _HUGE)
+    found = [entry for entry in top if isinstance(entry, Mapping) and _is_logarithm(entry.get("logprob"))]
+    if found and _goes_on_within_a_character(max(found, key=lambda entry: float(entry["logprob"])).get("bytes")):
+        return None
+    return top_entropy(float(entry["logprob"]) for entry in found)
+
+
+def _is_logarithm(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < _HUGE
+
+
+def _goes_on_within_a_character(token: Any) -> bool:
+    """Says whether a token, as a list of bytes, begins with one that begins no character in UTF-8."""
+    return isinstance(token, list) and bool(token) and isinstance(token[0], int) and 0x80 <= token[0] < 0xC0
 
 
 def _content(message: Mapping[str, Any]) -> str:

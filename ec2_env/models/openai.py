@@ -109,8 +109,7 @@ class EndpointModel:
     def probe(self, messages: Sequence[Message], tools: Sequence[dict[str, Any]], logprobs: int) -> Signals:
         """Returns the entropy of the first token, and the tool of the call that begins with it, asked for at temperature 0.
 
-        The entropy is unknown where llama.cpp holds a token back that is only a part of a character. With several tokens it may
-        then be that of the last part, which says nothing of the first.
+        The entropy is unknown where llama.cpp holds a token back that is only a part of a character.
 
         Raises:
             EndpointError: as `complete` does.

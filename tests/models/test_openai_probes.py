@@ -119,9 +119,10 @@ def test_the_entropy_of_a_token_that_was_held_back_is_unknown(server: Any, endpo
     server.will_answer(completion({"content": "\ufffd"}))  # llama.cpp, at the first byte of a Chinese character
     assert endpoint().probe(USER, [], 20).entropy is None
     assert len(server.requests) == 1
-    for last_byte, known in ((0x91, False), (0x41, True)):
-        part = {"token": "?", "bytes": [last_byte], "top_logprobs": [{"logprob": -1.0}, {"logprob": -1.0}]}
-        server.will_answer(completion({"content": "发"}, choice={"logprobs": {"content": [part]}}))
+    for byte, known in ((165, False), (142, False), (230, True), (65, True)):
+        top = [{"token": "\ufffd", "bytes": [byte], "logprob": -0.2}, {"token": "\ufffd", "bytes": [142], "logprob": -2.4}]
+        part = {"token": "春", "bytes": [230, 152, 165], "logprob": -0.2, "top_logprobs": top}
+        server.will_answer(completion({"content": "春天"}, choice={"logprobs": {"content": [part]}}))
         assert (endpoint().probe(USER, [SEARCH], 20).entropy is not None) == known
 
 
