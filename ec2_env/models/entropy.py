@@ -24,4 +24,5 @@ def top_entropy(logprobs: Iterable[float]) -> float | None:
     peak = max(finite)
     weights = [math.exp(value - peak) for value in finite]
     total = math.fsum(weights)
-    return max(0.0, -math.fsum(w / total * math.log(w / total) for w in weights if w > 0.0))
+    shares = [weight / total for weight in weights]  # the least numbers there are become 0 here
+    return max(0.0, -math.fsum(share * math.log(share) for share in shares if share > 0.0))

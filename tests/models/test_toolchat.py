@@ -223,5 +223,9 @@ def test_entropy_lies_between_zero_and_the_logarithm_of_k(logprobs: list[float])
     assert entropy is None if not finite else entropy is not None and 0 <= entropy <= math.log(len(finite)) + 1e-9
 
 
+def test_a_probability_at_the_edge_of_what_numbers_can_hold_counts_as_none() -> None:
+    assert top_entropy([0.0, 0.0, 0.0, -744.8]) == pytest.approx(math.log(3))
+
+
 def test_entropy_of_equals_is_the_logarithm_of_their_number() -> None:
     assert top_entropy([-3.0] * 5) == pytest.approx(math.log(5))
