@@ -1,4 +1,7 @@
-"""Trains SmolLM2 to decide when its agent should ask the cloud, and plays one episode with it. Takes minutes on two CPU cores.
+"""Trains SmolLM2 to decide when its agent should ask the cloud, and plays one episode with it.
+
+Takes two to five minutes on two CPU cores. That shows every step of the recipe and not yet a good policy: `--minutes 30` is what
+the recipe is made for.
 
 Needs `pip install 'ec2-env[local,train]'` and, once, `ec2-env models pull smollm2`.
 
