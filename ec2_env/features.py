@@ -92,7 +92,7 @@ class Watcher:
     Attributes:
         tokens: Tokens of the transcript, by the cloud's vocabulary.
         private: Number of values that look private.
-        amounts: Number of values in results that look like amounts of money.
+        amounts: Number of marks of money in results, see `amounts`.
         repeats: Calls that were made before in the same words.
     """
 

@@ -14,6 +14,7 @@ from ec2_env.cloud.metering import EDGE_LATENCY, edge_flops
 from ec2_env.cloud.prices import Price, price
 from ec2_env.envs import DecisionEnv
 from ec2_env.models.base import ModelCard
+from ec2_env.models.drafts import PROBE_TOKENS
 from ec2_env.models.loading import load_model, loader
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Prepared, Strategy
@@ -169,7 +170,11 @@ def _used(trajectory: Trajectory, cell: Cell) -> dict[str, float]:
     result = trajectory.result
     work = [event for event in trajectory.events if isinstance(event, EdgeTurn)]
     turns = [turn for turn in work if not turn.redaction]
-    tokens_in, tokens_out = sum(turn.tokens_in for turn in turns), sum(turn.tokens_out for turn in turns)
+    real = cell.edge is not None and not load_model(cell.edge).card.simulated
+    drafted = (
+        (PROBE_TOKENS - 1) * sum(turn.probe for turn in turns) if real else 0
+    )  # a simulated model tells its tool in one token
+    tokens_in, tokens_out = sum(turn.tokens_in for turn in turns), sum(turn.tokens_out for turn in turns) + drafted
     redaction = math.fsum(turn.flops for turn in work if turn.redaction)
     parameters = (load_model(cell.edge).card.parameters or 0.0) if cell.edge else 0.0
     found = {name: float(result[name]) for name in ("cloud_calls", "tokens_raw", "tokens_cached", "tokens_out", "cloud_usd")}
@@ -182,7 +187,7 @@ def _used(trajectory: Trajectory, cell: Cell) -> dict[str, float]:
         "edge_in": float(tokens_in),
         "edge_out": float(tokens_out),
         "edge_pflops": (edge_flops(parameters, tokens_in + tokens_out) + redaction) / 1e15,
-        "edge_hours": math.fsum(turn.latency_s for turn in work) / 3600,
+        "edge_hours": (math.fsum(turn.latency_s for turn in work) + drafted / EDGE_LATENCY.decode_tokens_per_s) / 3600,
     }
 
 
@@ -208,8 +213,9 @@ def _assumptions(config: BenchConfig, rows: Sequence[Row]) -> list[str]:
     ]
     if any(row.edge for row in rows):
         notes.append(
-            "Edge input is what is not in the edge's prefix cache; requests include probes of one token. Edge hours: one request "
-            f"after the other, {EDGE_LATENCY.prefill_tokens_per_s:,.0f} tokens read and "
+            "Edge input is what is not in the edge's prefix cache; requests include probes, those of real models of "
+            f"{PROBE_TOKENS} tokens. Edge hours: one request after the other, "
+            f"{EDGE_LATENCY.prefill_tokens_per_s:,.0f} tokens read and "
             f"{EDGE_LATENCY.decode_tokens_per_s:,.0f} written a second."
         )
     return [note for note in notes if note]

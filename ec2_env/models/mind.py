@@ -111,7 +111,7 @@ class Mind:
         entropy += profile.entropy_opening * math.exp(-len(records) / profile.entropy_turns)
         entropy += profile.entropy_task_sd * normal("entropy", self.progress.episode.name, profile.draws)
         entropy += profile.entropy_sd * normal(*self._purpose("entropy"))
-        return Signals(entropy=max(0.0, entropy), wants_help=self._wishes(step), tool=self._drafted())
+        return Signals(entropy=max(0.0, entropy), wants_help=self._wishes(step, failure), tool=self._drafted())
 
     def _drafted(self) -> str:
         """Returns the tool of the call that it would make now, right or wrong, and changes nothing."""
@@ -235,14 +235,13 @@ class Mind:
         self.advised, self.guidance = ADVISED_STEPS, None
         if action_text(step.action) == action_text(named):
             self.awaiting = "advance"
-        elif (
-            slip := next((slip for slip in step.slips if slip and action_text(slip[0]) == action_text(named)), None)
-        ) is not None:
-            self.astray, self.queue = True, slip
-            return self._from_queue()
-        else:
+            return named
+        slip = next((slip for slip in step.slips if slip and action_text(slip[0]) == action_text(named)), None)
+        if slip is None:
             self.attempts += 1
-        return named
+            return named
+        self.astray, self.queue = True, slip
+        return self._from_queue()
 
     def _take_guidance(self, text: str) -> None:
         """Takes in what the cloud said without naming a call, if it follows it."""
@@ -256,10 +255,11 @@ class Mind:
 
     def wishes(self) -> bool:
         """Says whether it would call for advice now."""
-        return self._wishes(self._walker().step)
+        step = self._walker().step
+        return self._wishes(step, 1.0 if step is None else 1 - self.chance(step))
 
-    def _wishes(self, step: Step | None) -> bool:
-        wish = 1.0 if step is None else 1 - self.chance(step)
+    def _wishes(self, step: Step | None, failure: float) -> bool:
+        wish = failure
         if self.progress.records and not self.progress.records[-1].ok:
             wish += 0.3
         if step is not None and self._before_a_commitment(step):

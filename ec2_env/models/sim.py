@@ -160,7 +160,7 @@ class SimulatedCloud:
         return asking.subtask(step, named, judged, asking.calls_allowed(asked), bool(edge and edge.astray and noticed))
 
     def _advised(self, payload: str, transcript: bool) -> ToolCall | Finish:
-        """Returns what it takes to be the next call, right or wrong, looking at the episode afresh."""
+        """Returns what it takes to be the next call, right or wrong, seeing the episode as it would when it took over."""
         worker = self._worker
         if transcript:
             worker.notice()

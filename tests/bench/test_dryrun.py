@@ -52,6 +52,7 @@ def test_real_models_are_stood_in_for_at_their_own_price_and_size(config: BenchC
     usd = (0.75 * tokens["tokens_raw"] + 0.075 * tokens["tokens_cached"] + 4.5 * tokens["tokens_out"]) / 1e6
     assert tokens["cloud_usd"] == pytest.approx(usd)
     assert tokens["edge_pflops"] == pytest.approx(2e9 * (tokens["edge_in"] + tokens["edge_out"]) / 1e15)
+    assert tokens["edge_out"] > sim.all.totals["edge_out"] + 15 * 24, "probes of real models go on until the tool is known"
     text = as_text(real)
     assert "sim:qwen3.5-9b stands in for m" in text and "$4.50 output" in text
     assert stand_in(f"{REAL},parameters=70e9", edge=True) == "sim:qwen3.5-27b"
