@@ -187,7 +187,7 @@ def acting_usd(session: Session, watcher: Watcher) -> float:
     return (watcher.tokens * float(mean) + 300 * float(rates.output_usd_per_mtok)) / 1e6
 
 
-ENTROPY_WORDS = ((0.9, "very low"), (1.2, "low"), (1.5, "medium"), (1.9, "high"), (9.0, "very high"))
+ENTROPY_WORDS = ((1.0, "very low"), (1.3, "low"), (1.7, "medium"), (2.1, "high"), (9.0, "very high"))
 """Upper bounds in nats, and words."""
 OPTIONS = "Next step: 0 edge, 1 plan, 2 advice, 3 redacted advice, 4 cloud, 5 redacted cloud.\n"
 """First line of every prompt, so that a server can cache it."""

@@ -82,7 +82,7 @@ class Plan:
     inputs: Inputs = "both"
     depth: int = 4
     rules: int = 110
-    rule_episodes: int = 12
+    rule_episodes: int = 20
     watched: int = 2000
     hidden: int = 64
     steps: int = 80

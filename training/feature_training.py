@@ -73,11 +73,11 @@ class FeaturePlan:
     method: Literal["ppo", "dqn", "bandit", "tree"]
     settings: Mapping[str, Any] = field(default_factory=dict)
     rules: int = 110
-    rule_episodes: int = 12
+    rule_episodes: int = 20
     steps: int = 50_000
-    states: int = 600
+    states: int = 1200
     draws: int = 1
-    validation: int = 60
+    validation: int = 200
     test_seeds: int = 2
     budget: Budget | None = None
     compared: bool = True

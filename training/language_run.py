@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ec2_env.bench.landscape_tree import Node, TreePolicy, described
+from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
 from ec2_env.strategy import Strategy
 from ec2_env.training.adapter import fresh_policy, restore_adapter, save_adapter, write_card, write_readme
@@ -16,10 +19,12 @@ from ec2_env.training.logged import prefer, read_states
 from ec2_env.training.practice import Lesson, practiced
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references, verdict
-from ec2_env.training.smoothing import SmoothedTeacher
+from ec2_env.training.rules import NEVER, Rules, raced
+from ec2_env.training.smoothing import GuidedTeacher, SmoothedTeacher
 from ec2_env.training.stages import Stages
 from ec2_env.training.states import State
 from ec2_env.training.teacher import BASES
+from ec2_env.training.validation import CHOICES, held_out
 from ec2_env.training.warm_start import labels, warm_start
 
 if TYPE_CHECKING:
@@ -29,6 +34,12 @@ INSTANCES = 100
 """Train instances of each task for each stage that plays, so that no two stages play the same episodes."""
 LEAST = -6.0
 """Log chance below which a copy of the policy does not ask how unlikely a decision is."""
+MARGINS = (0.01, 0.02, 0.04, NEVER)
+"""Margins by which the teacher may leave its rule, in units of the return; the last one is never reached."""
+VISITED = 0.5
+"""Share of the states of an episode that the model is shown labels of."""
+RULE = "best rule"
+"""Name of the simple rule that won the race, in the table."""
 READING = ("model", "training")
 """Purposes for which the model reads."""
 
@@ -69,26 +80,61 @@ class Run:
             count: How many states.
             follow: Plays, and goes on after a decision that is tried.
         """
-        plan, first = self.plan, 1_000 * self.seed + INSTANCES * self.practices
+        self.progress.say(f"{name}: all decisions in {count} states, under {self.plan.draws} lucks each")
+        return self._met(name, follow, Lesson(settings=self.plan.settings, count=count, draws=self.plan.draws, first=0))
+
+    def visit(self, teacher: GuidedTeacher) -> list[State]:
+        """Returns states of train episodes that the teacher plays; nothing is tried there, so they are cheap."""
+        plan = self.plan
+        self.progress.say(f"{plan.visited} states that the teacher comes to")
+        return self._met("visited", teacher, Lesson(settings=plan.settings, count=plan.visited, draws=0, first=0, share=VISITED))
+
+    def _met(self, name: str, follow: Strategy | Chooser, lesson: Lesson) -> list[State]:
+        """Returns states of episodes that begin with the first instances that no stage has played."""
+        plan, lesson = self.plan, replace(lesson, first=1_000 * self.seed + INSTANCES * self.practices)
         self.practices += 1
-        lesson = Lesson(settings=plan.settings, count=count, draws=plan.draws, first=first)
-        self.progress.say(f"{name}: all decisions in {count} states, under {plan.draws} lucks each")
         with self.progress.on("env"):
             return self.stages.records(name, lambda: practiced(lesson, follow, plan.workers), list[State])
 
-    def label(self) -> list[State]:
-        """Returns states with the values that decisions have if a rule goes on, or what was smoothed in earlier rounds."""
-        plan, found = self.plan, list[State]()
-        for number in range(plan.label_rounds):
-            follow = self._smoothed(found) if found else BASES[0]
-            found += self.practice(f"labels{number}", plan.states // plan.label_rounds, follow)
-        return found
+    def race(self) -> Node:
+        """Returns the simple rule that returns most on train episodes."""
+        plan = self.plan
+        self.progress.say(f"racing {plan.rules} simple rules on train episodes")
+        with self.progress.on("env"):
+            race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, self.seed)
+            rules = Rules.of(self.stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]]))
+        rule = rules.best(DecisionEnv(**plan.settings).weights)
+        self.progress.say(f"  {described(rule)}")
+        self._play(RULE, by_strategy(TreePolicy(tree=rule)))
+        return rule
 
-    def warm_start(self, states: list[State]) -> None:
-        """Teaches the model the smoothed values of states."""
+    def teach(self, rule: Node, states: list[State]) -> GuidedTeacher:
+        """Returns the teacher: the rule, left by the margin that returns most on held-out train episodes.
+
+        Args:
+            rule: What it follows.
+            states: With the values that decisions have if the rule goes on.
+        """
         plan, smoothed = self.plan, self._smoothed(states)
-        self._play("teacher, smoothed", by_strategy(smoothed))
-        examples = labels(states, smoothed, plan, self.seed)
+        teachers = [GuidedTeacher(rule=rule, smoothed=smoothed, margin=margin) for margin in MARGINS]
+        keys = held_out(DecisionEnv(**plan.settings), CHOICES, self.seed, plan.validation)
+        self.progress.say(f"comparing {len(teachers)} margins on {len(keys)} held-out train episodes")
+
+        def play() -> list[float]:
+            return [evaluate("", by_strategy(teacher), plan.settings, keys).mean for teacher in teachers]
+
+        with self.progress.on("env"):
+            means = self.stages.records("margins", play, list[float])
+        told = ", ".join(f"{margin:g}: {mean:.3f}" for margin, mean in zip(MARGINS, means, strict=True))
+        self.progress.say(f"  {told}")
+        teacher = teachers[means.index(max(means))]
+        self._play("teacher", by_strategy(teacher))
+        return teacher
+
+    def warm_start(self, teacher: GuidedTeacher, states: list[State]) -> None:
+        """Teaches the model what the teacher would do in states."""
+        plan = self.plan
+        examples = labels(states, teacher, plan, self.seed)
         self.progress.say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
         self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
         self.judge("SFT")
@@ -110,11 +156,17 @@ class Run:
         self._trained(name, lambda: improve(self.policy, rewarded, plan, seed, self.progress.figure, plan.learner))
         return [*states, *found]
 
-    def prefer(self) -> None:
-        """Learns from logged decisions."""
+    def prefer(self, states: list[State], follow: Strategy) -> None:
+        """Learns from logged decisions.
+
+        Args:
+            states: Of earlier stages; values lean on all.
+            follow: Plays what is logged, unless the plan names a dataset.
+        """
         plan = self.plan
-        states = read_states(Path(plan.data)) if plan.data else self.practice("logged", plan.practice, BASES[0])
-        self._trained(plan.learner, lambda: prefer(self.policy, states, plan, self.seed, self.progress.figure, plan.learner))
+        logged = read_states(Path(plan.data)) if plan.data else self.practice("logged", plan.practice, follow)
+        judged = self._smoothed([*states, *logged]).blended(logged, plan.trust)
+        self._trained(plan.learner, lambda: prefer(self.policy, judged, plan, self.seed, self.progress.figure, plan.learner))
 
     def judge(self, name: str) -> None:
         """Plays the test split with the policy as it is."""
@@ -141,7 +193,7 @@ class Run:
         return SmoothedTeacher(states=tuple(states), ridge=self.plan.ridge)
 
     def _follower(self, name: str, states: list[State]) -> Strategy | Chooser:
-        """Returns who goes on after decisions that are tried: the policy, a copy of it, or the rule of the labels."""
+        """Returns who goes on after decisions that are tried: the policy, a copy of it, or a rule."""
         plan = self.plan
         if plan.after == "rule" or not states:
             return BASES[0]

@@ -33,7 +33,7 @@ from ec2_env.training.states import EXPLORE, State, advance, episode_keys, obser
 from ec2_env.training.teacher import likely_lucks, running
 
 VALUED = 0.15
-"""Share of the states of an episode that are valued: neighbors are much alike."""
+"""Share of the states of an episode that are valued, if nothing else is said."""
 CANDIDATES = 8
 """Fresh lucks, for each that is used, among which those are taken that fit what the edge model shows."""
 TOGETHER = 12
@@ -47,14 +47,16 @@ class Lesson:
     Attributes:
         settings: Arguments of `DecisionEnv`.
         count: How many states.
-        draws: Lucks under which each decision is tried.
+        draws: Lucks under which each decision is tried; with 0 none is, and the states have no values.
         first: Number of the first train instance; the next ones follow.
+        share: Of the states of an episode that are taken: neighbors are much alike.
     """
 
     settings: Mapping[str, Any]
     count: int
     draws: int
     first: int
+    share: float = VALUED
 
 
 def practiced(lesson: Lesson, follow: Strategy | Chooser, workers: int = 1) -> list[State]:
@@ -69,12 +71,12 @@ def practiced(lesson: Lesson, follow: Strategy | Chooser, workers: int = 1) -> l
     found: list[State] = []
     with ExitStack() as stack:
         if callable(follow) or workers == 1:
-            job = partial(valued_episodes, lesson.settings, lesson.draws, follow if callable(follow) else by_strategy(follow))
+            job = partial(valued_episodes, lesson, follow if callable(follow) else by_strategy(follow))
             results: Iterator[list[State]] = map(job, parts)
         else:
             spawn = multiprocessing.get_context("spawn")
             pool = stack.enter_context(ProcessPoolExecutor(workers, mp_context=spawn, initializer=start_worker))
-            work = partial(followed, lesson.settings, lesson.draws, follow)
+            work = partial(followed, lesson, follow)
             results = (states for some in iter(lambda: list(islice(parts, workers)), []) for states in pool.map(work, some))
         while len(found) < lesson.count:
             found += next(results)
@@ -91,20 +93,21 @@ def in_parts(lesson: Lesson) -> Iterator[list[EpisodeKey]]:
         number += 1
 
 
-def followed(settings: Mapping[str, Any], draws: int, strategy: Strategy, keys: Sequence[EpisodeKey]) -> list[State]:
+def followed(lesson: Lesson, strategy: Strategy, keys: Sequence[EpisodeKey]) -> list[State]:
     """Returns the valued states of some episodes; for processes, to which no function can be sent."""
-    return valued_episodes(settings, draws, by_strategy(strategy), keys)
+    return valued_episodes(lesson, by_strategy(strategy), keys)
 
 
-def valued_episodes(settings: Mapping[str, Any], draws: int, choose: Chooser, keys: Sequence[EpisodeKey]) -> list[State]:
+def valued_episodes(lesson: Lesson, choose: Chooser, keys: Sequence[EpisodeKey]) -> list[State]:
     """Plays episodes, mostly as a policy does and sometimes at random, and values some of their states."""
-    envs = [start(settings, key) for key in keys]
+    envs = [start(lesson.settings, key) for key in keys]
     found: dict[EpisodeKey, list[State]] = {key: [] for key in keys}
     playing = list(zip(keys, envs, strict=True))
     while playing:
         drawn = [partial(uniform, "practice", key.task, key.language, key.seed, running(env).step) for key, env in playing]
-        valued = [pair for pair, draw in zip(playing, drawn, strict=True) if draw("valued") < VALUED]
-        for (key, env), brought in zip(valued, ahead([env for _, env in valued], draws, choose), strict=True):
+        taken = [pair for pair, draw in zip(playing, drawn, strict=True) if draw("valued") < lesson.share]
+        values = ahead([env for _, env in taken], lesson.draws, choose) if lesson.draws else [()] * len(taken)
+        for (key, env), brought in zip(taken, values, strict=True):
             found[key].append(observed(env, key, brought=brought))
         for (_, env), draw, choice in zip(playing, drawn, choose([env for _, env in playing]), strict=True):
             explored = Decision(int(draw("which") * len(Decision)))

@@ -24,7 +24,10 @@ NOTHING = 0.15
 """Chance that a weight is 0."""
 LEAST, MOST = 0.02, 2.0
 """Other weights are drawn between these, evenly on a scale of ratios."""
-SWEEP = tuple(Preference(cost, privacy) for cost in (0.0, 0.05, 0.15, 0.5, 2.0) for privacy in (0.0, 0.25, 1.0))
+SWEEP = (
+    Preference(0.0, 0.0),
+    *(Preference(cost, privacy) for cost in (0.05, 0.1, 0.15, 0.25, 0.5, 1.0, 2.0) for privacy in (0.0, 0.25)),
+)
 """Preferences that a policy is played with to see its front; the default weights are among them."""
 USUAL = Preference(RewardWeights().cost, RewardWeights().privacy)
 

@@ -1,9 +1,9 @@
 """Trains a small language model to decide about the cloud, on two CPU cores: `ec2-env train --quick`, or --method rloo, dpo, kto.
 
-Read from top to bottom: a plan of fixed size, labels from a teacher that looks ahead, a supervised warm start (TRL's SFTTrainer,
-one trained token), then practice (GRPO or RLOO, on what decisions bring if the policy goes on afterwards) or logged decisions
-(DPO or KTO), and a table on the test split. The plan and the seed fix everything; the clock decides nothing. Each part is a
-stage, so a run that was stopped goes on where it was.
+Read from top to bottom: a plan of fixed size, a race of simple rules, a teacher that leaves the best of them where looking ahead
+tells it to, a supervised warm start on what it would do (TRL's SFTTrainer, one trained token), then practice (GRPO or RLOO, on
+what decisions bring if the policy goes on afterwards) or logged decisions (DPO or KTO), and a table on the test split. The plan
+and the seed fix everything; the clock decides nothing. Each part is a stage, so a run that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from ec2_env.bench.landscape_tree import TreePolicy
 from ec2_env.envs import DecisionEnv
 from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
+from ec2_env.strategy import Strategy
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import chosen_keys
 from ec2_env.training.language_run import Run
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
 from ec2_env.training.states import State
+from ec2_env.training.teacher import BASES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,21 +36,25 @@ class Plan:
     Attributes:
         learner: What follows the warm start.
         settings: Arguments of `DecisionEnv`.
-        states: States that are labelled.
-        label_rounds: Rounds of labelling: the rule goes on in the first, and in the others what was smoothed so far.
+        rules: Simple rules that race for being what the teacher follows.
+        rule_episodes: Train episodes of each in the first heat.
+        states: States in which all decisions are tried, with the rule going on, for the teacher to know where to leave it.
         ridge: Regularization of the smoothing, in states.
-        draws: Lucks under which each decision of a state is tried, for labels and in practice.
-        examples: Labels of the warm start, drawn from the states.
+        draws: Lucks under which each decision of a state is tried, for the teacher and in practice.
+        validation: Held-out train episodes on which the margin is chosen by which the teacher leaves the rule.
+        visited: States that the teacher comes to; it labels them without trying anything.
+        examples: Labels of the warm start, drawn from those.
         batch: Examples in a step of the warm start.
         warm_rate: Learning rate of the warm start.
-        softness: Advantage by which a decision has to be better to be e times as likely in the labels.
+        softness: Worth by which a decision has to be better to be e times as likely in the labels.
         start: What the learner starts from: the warm start, or the base model with an adapter that does nothing yet.
         rounds: Times that states are practiced on, each with the policy as it then is.
         practice: States of each round, or logged states for DPO and KTO.
         after: Who goes on after a decision that is tried: a cheap copy of the policy, the policy itself (for a GPU), or the rule.
         copy_states: States on which the policy is copied.
         copy_ridge: Regularization of the copy, in states.
-        trust: Share of a reward that is what a decision brought; the rest is what decisions bring in states that read alike.
+        trust: Share of a reward, or of a value of DPO and KTO, that is what a decision brought; the rest is what decisions
+            bring in states that read alike.
         prompts: States in a step of the learner.
         passes: Times that each state is learned from.
         drawn: Whether decisions are drawn from the policy instead of all six being tried.
@@ -68,23 +75,26 @@ class Plan:
 
     learner: Literal["grpo", "rloo", "dpo", "kto"] = "grpo"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    states: int = 1000
-    label_rounds: int = 1
+    rules: int = 110
+    rule_episodes: int = 20
+    states: int = 1500
     ridge: float = 200.0
-    draws: int = 4
-    examples: int = 1600
+    draws: int = 2
+    validation: int = 300
+    visited: int = 5000
+    examples: int = 2000
     batch: int = 8
     warm_rate: float = 2e-3
     softness: float = 0.005
     start: Literal["warm", "base"] = "warm"
     rounds: int = 2
-    practice: int = 600
+    practice: int = 1000
     after: Literal["copy", "policy", "rule"] = "copy"
     copy_states: int = 400
     copy_ridge: float = 3.0
     trust: float = 0.2
     prompts: int = 16
-    passes: int = 2
+    passes: int = 1
     drawn: bool = False
     generations: int = 12
     rate: float = 3e-4
@@ -109,7 +119,11 @@ def scaled(plan: Plan, factor: float) -> Plan:
     """Returns a plan with `factor` times the states and labels."""
     return replace(
         plan,
+        rules=max(4, min(plan.rules, round(4 * factor * plan.rules))),
+        rule_episodes=max(1, round(plan.rule_episodes * factor)),
         states=max(50, round(plan.states * factor)),
+        validation=max(4, round(plan.validation * factor)),
+        visited=max(50, round(plan.visited * factor)),
         examples=max(plan.batch, round(plan.examples * factor)),
         practice=max(plan.prompts, round(plan.practice * factor)),
     )
@@ -142,14 +156,18 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         run = Run(out, seed, plan, base, progress)
         run.compare()
         states: list[State] = []
+        follow: Strategy = BASES[0]
         if plan.start == "warm":
-            states = run.label()
-            run.warm_start(states)
+            rule = run.race()
+            follow = TreePolicy(tree=rule)
+            states = run.practice("labels", plan.states, follow)
+            teacher = run.teach(rule, states)
+            run.warm_start(teacher, run.visit(teacher))
         if plan.learner in ("grpo", "rloo"):
             for number in range(plan.rounds):
                 states = run.improve(f"{plan.learner}{number}", states)
         else:
-            run.prefer()
+            run.prefer(states, follow)
         name = plan.learner.upper()
         run.judge(f"SFT + {name}" if plan.start == "warm" else name)
         run.finish()

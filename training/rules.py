@@ -17,6 +17,7 @@ import numpy as np
 from ec2_env.bench.landscape_tree import Leaf, Node, TreePolicy, described, simple_trees
 from ec2_env.envs import DecisionEnv
 from ec2_env.features import NAMES
+from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey, play
 from ec2_env.strategy import Decision
 from ec2_env.training.evaluation import episode_terms
@@ -24,7 +25,7 @@ from ec2_env.training.preferences import SWEEP
 from ec2_env.training.scorers import Floats, Guided, Questions, Simple, encoded
 from ec2_env.training.validation import RULES, held_out
 
-HEATS = ((1, 4), (3, 2), (10, 1))
+HEATS = ((1, 4), (3, 2), (16, 1))
 """Heats: episodes of each rule, in multiples of the first heat's, and how many rules stay afterwards for each preference."""
 NEVER = 100.0
 """A margin that no estimate reaches."""
@@ -57,6 +58,10 @@ class Rules:
         """Returns the rules as arrays."""
         table, roots = tabled(self.trees)
         return Simple(table, roots, self.terms)
+
+    def best(self, weights: RewardWeights) -> Node:
+        """Returns the rule that returns most under the weights of a reward."""
+        return self.trees[int((self.terms @ np.array([1.0, -weights.cost, -weights.privacy])).argmax())]
 
     def alone(self) -> Guided:
         """Returns a scorer that always follows the best rule."""

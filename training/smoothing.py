@@ -1,8 +1,11 @@
 """Smooths the teacher's values over states: what it thinks of a few thousand states, freed from the luck of single rollouts.
 
 A value that comes from a few rollouts is mostly luck (an episode passes or fails), so its best decision is often a wrong label.
-Ridge regression of the advantages on the phrases of the prompt averages over states that read alike. It is also a policy of its
-own: the one that a language model trained on its labels has to be compared with.
+Ridge regression of the advantages on the phrases of the prompt averages over states that read alike.
+
+What is left of the luck still asks for the cloud too often, so the teacher whose labels a language model learns follows a simple
+rule, and leaves it only where another decision is worth more by a margin (conservative policy iteration, Kakade and Langford
+2002). It is a policy of its own: the one that the language model has to be compared with.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ec2_env.bench.landscape_tree import Node, decided
 from ec2_env.features import OPTIONS
 from ec2_env.strategy import Decision, View
 from ec2_env.training.states import State
@@ -87,3 +91,40 @@ class SmoothedTeacher:
     def decide(self, view: View) -> Decision:
         """Returns the decision of highest estimated advantage."""
         return best(self.values([view.prompt()])[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuidedTeacher:
+    """Follows a rule, and leaves it where another decision is estimated to be worth more by a margin; also a strategy.
+
+    Attributes:
+        rule: The rule.
+        smoothed: Estimates what decisions are worth if the rule goes on.
+        margin: By how much a decision has to be worth more than that of the rule, in units of the return.
+    """
+
+    rule: Node
+    smoothed: SmoothedTeacher
+    margin: float
+    name: str = "teacher"
+    uses_edge: bool = True
+
+    def values(self, prompts: Sequence[str], features: Sequence[Sequence[float]]) -> Any:
+        """Returns the estimated worth of each decision less that of the rule's, which has the margin instead.
+
+        Args:
+            prompts: Of the states.
+            features: Of the states.
+
+        Returns:
+            Shape (states, 6).
+        """
+        found = np.array(self.smoothed.values(prompts))
+        rows, own = np.arange(len(found)), [decided(self.rule, seen) for seen in features]
+        found -= found[rows, own][:, None]
+        found[rows, own] = self.margin
+        return found
+
+    def decide(self, view: View) -> Decision:
+        """Returns the decision of the rule, or one that is better by the margin."""
+        return best(self.values([view.prompt()], [view.features()])[0].tolist())

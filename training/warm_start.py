@@ -1,9 +1,10 @@
-"""The supervised warm start: TRL's SFTTrainer, one trained token, and the chances that the smoothed teacher gives as labels."""
+"""The supervised warm start: TRL's SFTTrainer, one trained token, and the chances that the teacher gives as labels."""
 
 from __future__ import annotations
 
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ec2_env.models.choice import DecisionModel
 from ec2_env.training.deciding import QUIET, Figure, telling
-from ec2_env.training.smoothing import SmoothedTeacher
+from ec2_env.training.smoothing import GuidedTeacher
 from ec2_env.training.states import State
 from ec2_env.training.teacher import best
 
@@ -32,16 +33,15 @@ class Sizes(Protocol):
     def softness(self) -> float: ...
 
 
-def labels(states: Sequence[State], smoothed: SmoothedTeacher, plan: Sizes, seed: int) -> list[Example]:
-    """Returns prompts with the chances that the smoothed teacher gives each decision: softmax(advantage / softness).
+def labels(states: Sequence[State], teacher: GuidedTeacher, plan: Sizes, seed: int) -> list[Example]:
+    """Returns prompts with the chances that the teacher gives each decision: softmax(worth / softness).
 
-    Drawn so that no decision is the best one in more than half, and less often where little depends on the decision.
+    Drawn so that no decision is the best one in more than half.
     """
-    values = np.array(smoothed.values([state.prompt for state in states]))
+    values = teacher.values([state.prompt for state in states], [state.features for state in states])
     chosen = [best(row) for row in values.tolist()]
-    stakes = values.max(axis=1) - values.mean(axis=1) + 0.01
-    whole = {decision: stakes[[one == decision for one in chosen]].sum() for decision in set(chosen)}
-    weights = [stake * min(1.0, stakes.sum() / 2 / whole[decision]) for decision, stake in zip(chosen, stakes, strict=True)]
+    often = Counter(chosen)
+    weights = [min(1.0, len(chosen) / 2 / often[decision]) for decision in chosen]
     chances = np.exp((values - values.max(axis=1, keepdims=True)) / plan.softness)
     chances /= chances.sum(axis=1, keepdims=True)
     drawn = random.Random(seed).choices(range(len(states)), weights, k=plan.examples)

@@ -153,7 +153,7 @@ def test_returns_of_copies_are_those_of_the_env(tiny: Path) -> None:
 def test_every_policy_is_scored_on_the_same_episodes_and_the_trained_one_comes_last(run: tuple[Path, list[Any]]) -> None:
     assert {len(score.returns) for score in run[1]} == {2}
     assert run[1][-1].name == "encoder"
-    assert {"step_routing", "cost=0.5,privacy=1"} <= {score.name for score in run[1]}
+    assert {"step_routing", "cost=0.5,privacy=0.25"} <= {score.name for score in run[1]}
 
 
 def test_the_card_says_how_the_policy_was_made_and_chosen(run: tuple[Path, list[Any]], tiny: Path) -> None:

@@ -24,8 +24,12 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
     out = tmp_path_factory.mktemp("run") / "adapter"
     plan = Plan(
         settings={"task": "forward_invoice", "language": "en"},
+        rules=6,
+        rule_episodes=1,
         states=12,
         draws=1,
+        validation=4,
+        visited=20,
         examples=8,
         batch=4,
         rounds=1,
@@ -43,7 +47,7 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
 
 def test_every_policy_is_scored_on_the_same_episodes(run: tuple[Path, list[Any]]) -> None:
     scores = {score.name: score for score in run[1]}
-    assert {"random", "edge_only", "teacher, smoothed", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
+    assert {"random", "edge_only", "best rule", "teacher", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
     assert {len(score.returns) for score in scores.values()} == {2}
 
 
