@@ -36,7 +36,7 @@ class Sizes(Protocol):
 def labels(states: Sequence[State], teacher: GuidedTeacher, plan: Sizes, seed: int) -> list[Example]:
     """Returns prompts with the chances that the teacher gives each decision: softmax(worth / softness).
 
-    Drawn so that no decision is the best one in more than half.
+    States are drawn with equal chances, but a decision that is the best in more than half of them counts as if it were in half.
     """
     values = teacher.values([state.prompt for state in states], [state.features for state in states])
     chosen = [best(row) for row in values.tolist()]

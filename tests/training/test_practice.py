@@ -78,3 +78,9 @@ def test_values_are_the_weighed_terms() -> None:
     [state] = practiced(Lesson(settings=SETTINGS, count=1, draws=1, first=0), BASES[0])
     weights = start(SETTINGS, KEY).weights
     assert state.values == tuple(Terms(*parts).scalar(weights) for parts in state.brought)
+
+
+def test_states_without_draws_are_only_visited() -> None:
+    found = practiced(Lesson(settings=SETTINGS, count=20, draws=0, first=0, share=1.0), BASES[0])
+    assert [state.values for state in found] == [()] * 20
+    assert found[0].choices == () and len(found[1].choices) == 1

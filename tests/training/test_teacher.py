@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
+from ec2_env.bench.landscape_tree import Leaf, Split
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
+from ec2_env.features import NAMES
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision, load_strategy
 from ec2_env.training.evaluation import Score, by_strategy, difference, evaluate, half_width, table
 from ec2_env.training.practice import Lesson, practiced
-from ec2_env.training.smoothing import SmoothedTeacher, phrases
+from ec2_env.training.quick import Plan
+from ec2_env.training.smoothing import GuidedTeacher, SmoothedTeacher, phrases
 from ec2_env.training.states import State, episode_keys, go_to, observed
 from ec2_env.training.teacher import BASES, Teacher, best, likely_lucks, play_on
+from ec2_env.training.warm_start import labels
 
 SETTINGS = {"task": "forward_invoice", "language": "en"}
 TEACHER = Teacher(bases=BASES[:1], draws=2)
@@ -104,6 +109,38 @@ def test_smoothing_finds_what_depends_on_a_phrase() -> None:
     values = smoothed.values(["Entropy high. Task 1.", "Entropy low. Task 1.", "never seen"])
     assert [best(row) for row in values[:2]] == [Decision.ADVISE_REDACTED, Decision.EDGE]
     assert phrases("Entropy high. Task 1.\nChoice:") == {"entropy high", "task 1", "choice"}
+
+
+def guided(margin: float) -> tuple[GuidedTeacher, list[State]]:
+    """Returns a teacher that plans first, and states in which planning is worth 0.1 less than advice where advice is wanted."""
+    rule = Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), Leaf(Decision.EDGE))
+    steps = [tuple(float(step if name == "step" else 0) for name in NAMES) for step in (0, 1)]
+    seen = [
+        replace(state(f"Step {step}. {advice}.", 0, 0, 0, 0.1 if advice == "wanted" else -0.1, 0, 0), features=steps[step])
+        for step in (0, 1)
+        for advice in ("wanted", "unwanted")
+    ]
+    return GuidedTeacher(rule=rule, smoothed=SmoothedTeacher(states=seen * 20, ridge=1.0), margin=margin), seen
+
+
+@pytest.mark.parametrize(("margin", "wanted"), [(0.05, [3, 1, 3, 0]), (0.15, [1, 1, 0, 0])])
+def test_the_teacher_leaves_its_rule_only_where_another_decision_is_worth_more_by_the_margin(
+    margin: float, wanted: list[int]
+) -> None:
+    teacher, seen = guided(margin)
+    values = teacher.values([one.prompt for one in seen], [one.features for one in seen])
+    assert [int(best(row)) for row in values.tolist()] == wanted
+
+
+def test_labels_are_the_chances_of_the_teacher_and_rare_decisions_are_drawn_more_often() -> None:
+    teacher, seen = guided(0.15)
+    plan = Plan(examples=400, softness=0.01)
+    found = labels([seen[0], *seen[2:] * 8], teacher, plan, seed=0)
+    assert found == labels([seen[0], *seen[2:] * 8], teacher, plan, seed=0)
+    assert all(sum(chances) == pytest.approx(1) for _, chances in found)
+    named = [best(chances) for _, chances in found]
+    assert set(named) == {Decision.PLAN, Decision.EDGE}
+    assert named.count(Decision.PLAN) / 400 > 1.2 / 17
 
 
 def test_blending_keeps_advantages_or_takes_those_of_like_states() -> None:
