@@ -82,12 +82,12 @@ class Plan:
     draws: int = 2
     validation: int = 300
     visited: int = 5000
-    examples: int = 2000
+    examples: int = 1600
     batch: int = 8
     warm_rate: float = 2e-3
     softness: float = 0.005
     start: Literal["warm", "base"] = "warm"
-    rounds: int = 2
+    rounds: int = 1
     practice: int = 1000
     after: Literal["copy", "policy", "rule"] = "copy"
     copy_states: int = 400
