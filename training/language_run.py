@@ -139,19 +139,24 @@ class Run:
         self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
         self.judge("SFT")
 
-    def improve(self, name: str, states: list[State]) -> list[State]:
+    def improve(self, name: str, states: list[State], teacher: GuidedTeacher | None) -> list[State]:
         """Practices on states that the policy itself comes to, with the values that decisions have if it goes on itself.
 
         Args:
             name: Of the stage.
             states: Of earlier stages. The policy is copied on the last ones, and rewards lean on all.
+            teacher: Of the warm start: leaving its rule has to bring its margin here, too.
 
         Returns:
             These and the states that were practiced on.
         """
         plan = self.plan
         found = self.practice(f"states of {name}", plan.practice, self._follower(name, states))
-        rewarded = self._smoothed([*states, *found]).blended(found, plan.trust)
+        smoothed = self._smoothed([*states, *found])
+        if teacher is None:
+            rewarded = smoothed.blended(found, plan.trust)
+        else:
+            rewarded = replace(teacher, smoothed=smoothed).rewarded(found, plan.trust, MARGINS[-2])
         seed = self.seed + self.practices
         self._trained(name, lambda: improve(self.policy, rewarded, plan, seed, self.progress.figure, plan.learner))
         return [*states, *found]

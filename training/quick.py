@@ -25,6 +25,7 @@ from ec2_env.training.feature_evaluation import chosen_keys
 from ec2_env.training.language_run import Run
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
+from ec2_env.training.smoothing import GuidedTeacher
 from ec2_env.training.states import State
 from ec2_env.training.teacher import BASES
 
@@ -92,7 +93,7 @@ class Plan:
     after: Literal["copy", "policy", "rule"] = "copy"
     copy_states: int = 400
     copy_ridge: float = 3.0
-    trust: float = 0.2
+    trust: float = 0.05
     prompts: int = 16
     passes: int = 1
     drawn: bool = False
@@ -157,6 +158,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         run.compare()
         states: list[State] = []
         follow: Strategy = BASES[0]
+        teacher: GuidedTeacher | None = None
         if plan.start == "warm":
             rule = run.race()
             follow = TreePolicy(tree=rule)
@@ -165,7 +167,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
             run.warm_start(teacher, run.visit(teacher))
         if plan.learner in ("grpo", "rloo"):
             for number in range(plan.rounds):
-                states = run.improve(f"{plan.learner}{number}", states)
+                states = run.improve(f"{plan.learner}{number}", states, teacher)
         else:
             run.prefer(states, follow)
         name = plan.learner.upper()

@@ -125,6 +125,21 @@ class GuidedTeacher:
         found[rows, own] = self.margin
         return found
 
+    def rewarded(self, states: Sequence[State], trust: float, most: float) -> list[State]:
+        """Returns states with values as `SmoothedTeacher.blended` has them, those of the rule's decisions higher by the margin.
+
+        Args:
+            states: With values of their own.
+            trust: Share of their own values, 0 to 1.
+            most: What the margin counts at most.
+        """
+        found = []
+        for state in self.smoothed.blended(states, trust):
+            own, values = decided(self.rule, state.features), list(state.values)
+            values[own] += min(self.margin, most)
+            found.append(replace(state, values=tuple(values)))
+        return found
+
     def decide(self, view: View) -> Decision:
         """Returns the decision of the rule, or one that is better by the margin."""
         return best(self.values([view.prompt()], [view.features()])[0].tolist())

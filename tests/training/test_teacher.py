@@ -132,6 +132,17 @@ def test_the_teacher_leaves_its_rule_only_where_another_decision_is_worth_more_b
     assert [int(best(row)) for row in values.tolist()] == wanted
 
 
+def test_rewards_keep_the_margin_of_the_rule() -> None:
+    teacher, seen = guided(0.15)
+    plain = teacher.smoothed.blended(seen, 0.5)
+    for most, wanted in ((1.0, 0.15), (0.04, 0.04)):
+        gains = [
+            [round(value - before, 9) for value, before in zip(one.values, other.values, strict=True)]
+            for one, other in zip(teacher.rewarded(seen, 0.5, most), plain, strict=True)
+        ]
+        assert gains == [[0, wanted, 0, 0, 0, 0]] * 2 + [[wanted, 0, 0, 0, 0, 0]] * 2
+
+
 def test_labels_are_the_chances_of_the_teacher_and_rare_decisions_are_drawn_more_often() -> None:
     teacher, seen = guided(0.15)
     plan = Plan(examples=400, softness=0.01)
