@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ec2_env.features import preferring
 from ec2_env.models.choice import load_decision_model
+from ec2_env.reward import RewardWeights
 from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, options
 from ec2_env.training.encoder_policy import EncoderPolicy, is_encoder_policy, load_encoder_policy
 from ec2_env.training.features_policy import FeaturePolicy, Preference, is_feature_policy, load_policy
@@ -17,37 +19,41 @@ class Learned:
 
     Attributes:
         path: Folder of the adapter; "" for the untrained model.
+        preference: Takes the place of the run's weights; None to follow these.
         heavy: Tells suites that a decision takes a forward pass.
     """
 
     path: str
+    preference: Preference | None = None
     name: str = "learned"
     uses_edge: bool = True
     heavy: bool = True
 
     def decide(self, view: View) -> Decision:
         """Returns the decision whose digit is the likeliest next token after the prompt."""
-        return Decision(load_decision_model(self.path).decide([view.prompt()])[0])
+        prompt = view.prompt()
+        if self.preference is not None:
+            prompt = preferring(prompt, RewardWeights(cost=self.preference.cost, privacy=self.preference.privacy))
+        return Decision(load_decision_model(self.path).decide([prompt])[0])
 
 
 def make(text: str) -> Strategy:
     """Takes the folder of a policy; without one, the language model decides untrained.
 
-    All but the language model also take `cost=WEIGHT` and `privacy=WEIGHT` behind the folder, and then follow these instead of
-    the weights of the run.
+    Behind the folder may stand `cost=WEIGHT` and `privacy=WEIGHT`, which are then followed instead of the weights of the run.
     """
     path, _, rest = text.partition(",")
     if is_encoder_policy(Path(path)):
-        policy: EncoderPolicy | FeaturePolicy = load_encoder_policy(path)
+        policy: EncoderPolicy | FeaturePolicy | Learned = load_encoder_policy(path)
     elif is_feature_policy(Path(path)):
         policy = load_policy(path)
     else:
-        return Learned(path=text, name="learned" if text else "untrained")
+        policy = Learned(path=path, name="learned" if path else "untrained")
     if not rest:
         return policy
     usual = policy.preference or Preference(0.15, 0.25)
     told = options(rest, cost=usual.cost, privacy=usual.privacy)
-    return replace(policy, preference=Preference(**told), name=f"learned:{rest}")
+    return replace(policy, preference=Preference(**told), name=f"{policy.name}:{rest}")
 
 
 STRATEGY = StrategyMaker(make=make, about="a policy trained for the decision (learned:FOLDER)")

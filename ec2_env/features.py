@@ -195,6 +195,7 @@ MATTERS = ((0.0, "not"), (0.1, "little"), (0.4, "some"), (1.0, "much"))
 """Upper bounds of a reward weight, and words."""
 EXPOSURE_WORDS = ((0.0, "used up"), (0.4, "short"), (0.99, "begun"))
 """Upper bounds of the unused share of a cap on exposure, and words."""
+_PREFERENCE = "Cost matters "
 _DONE = ("edge", "plan", "advice", "redacted advice", "cloud", "redacted cloud")
 
 
@@ -225,8 +226,17 @@ def prompt(
         f"Private: {word(watcher.private, few, 'many')}, {unsent} unsent. "
         f"Price {word(seen['cost_of_acting'] / 5, ((0.05, 'low'), (0.1, 'medium')), 'high')}"
         f"{'' if seen['budget_left'] > 0.5 else ', budget short'}{exposure}. "
-        f"Cost matters {word(weights.cost, MATTERS, 'most')}, privacy {word(weights.privacy, MATTERS, 'most')}.\nChoice:"
+        f"{_preference(weights)}"
     )
+
+
+def preferring(prompt: str, weights: RewardWeights) -> str:
+    """Returns a prompt of `prompt` as it would be under other weights of the reward."""
+    return prompt[: prompt.rindex(_PREFERENCE)] + _preference(weights)
+
+
+def _preference(weights: RewardWeights) -> str:
+    return f"{_PREFERENCE}{word(weights.cost, MATTERS, 'most')}, privacy {word(weights.privacy, MATTERS, 'most')}.\nChoice:"
 
 
 def word(value: float, words: Sequence[tuple[float, str]], beyond: str) -> str:

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ec2_env.bench.landscape_tree import Node, TreePolicy, described
+import numpy as np
+
+from ec2_env.bench.landscape_tree import described
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
+from ec2_env.reward import RewardWeights
+from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Strategy
 from ec2_env.training.adapter import fresh_policy, restore_adapter, save_adapter, write_card, write_readme
-from ec2_env.training.evaluation import Chooser, Score, by_prompt, by_strategy, evaluate, table
+from ec2_env.training.evaluation import Chooser, by_prompt, by_strategy, evaluate
+from ec2_env.training.features_policy import Preference
 from ec2_env.training.grpo import improve
+from ec2_env.training.language_scores import TestSplit
 from ec2_env.training.logged import prefer, read_states
 from ec2_env.training.practice import Lesson, practiced
+from ec2_env.training.preferences import Following
 from ec2_env.training.progress import Progress
-from ec2_env.training.references import references, verdict
+from ec2_env.training.references import references
 from ec2_env.training.rules import NEVER, Rules, raced
-from ec2_env.training.smoothing import GuidedTeacher, SmoothedTeacher
+from ec2_env.training.scorers import Simple
+from ec2_env.training.smoothing import GuidedTeacher, PolicyCopy, Worths
 from ec2_env.training.stages import Stages
 from ec2_env.training.states import State
 from ec2_env.training.teacher import BASES
-from ec2_env.training.validation import CHOICES, held_out
+from ec2_env.training.validation import CHOICES, PREFERENCES, held_out
 from ec2_env.training.warm_start import labels, warm_start
 
 if TYPE_CHECKING:
@@ -60,17 +69,15 @@ class Run:
         self.trained_on = "smollm2" if base is None else str(base)
         self.policy = fresh_policy(base or smollm2.folder(), plan, seed)
         self.stages = Stages(out, {"plan": asdict(plan), "seed": seed, "base": self.trained_on})
-        self.keys = plan.test_keys()
-        self.scores: list[Score] = []
-        self.trained: list[str] = []
+        self.test = TestSplit(plan.settings, plan.test_keys(), self.stages, progress)
         self.practices = 0
 
     def compare(self) -> None:
         """Plays the test split with what the policy is compared with, unless that has been done for all seeds."""
         plan = self.plan
-        self.progress.say(f"{len(self.keys)} test episodes with the references")
+        self.progress.say(f"{len(self.test.keys)} test episodes with the references")
         with self.progress.on("env"):
-            self.scores += references(self.out, plan.settings, self.keys, plan.bound, plan.untrained)
+            self.test.scores += references(self.out, plan.settings, self.test.keys, plan.bound, plan.untrained)
 
     def practice(self, name: str, count: int, follow: Strategy | Chooser) -> list[State]:
         """Returns states of train episodes that no other stage plays, with the values of all decisions.
@@ -81,54 +88,58 @@ class Run:
             follow: Plays, and goes on after a decision that is tried.
         """
         self.progress.say(f"{name}: all decisions in {count} states, under {self.plan.draws} lucks each")
-        return self._met(name, follow, Lesson(settings=self.plan.settings, count=count, draws=self.plan.draws, first=0))
+        return self._met(name, follow, count, self.plan.draws)
 
     def visit(self, teacher: GuidedTeacher) -> list[State]:
         """Returns states of train episodes that the teacher plays; nothing is tried there, so they are cheap."""
         plan = self.plan
         self.progress.say(f"{plan.visited} states that the teacher comes to")
-        return self._met("visited", teacher, Lesson(settings=plan.settings, count=plan.visited, draws=0, first=0, share=VISITED))
+        return self._met("visited", teacher, plan.visited, 0, share=VISITED)
 
-    def _met(self, name: str, follow: Strategy | Chooser, lesson: Lesson) -> list[State]:
+    def _met(self, name: str, follow: Strategy | Chooser, count: int, draws: int, **more: float) -> list[State]:
         """Returns states of episodes that begin with the first instances that no stage has played."""
-        plan, lesson = self.plan, replace(lesson, first=1_000 * self.seed + INSTANCES * self.practices)
+        plan, first = self.plan, 1_000 * self.seed + INSTANCES * self.practices
+        lesson = Lesson(settings=plan.settings, count=count, draws=draws, first=first, preferences=plan.preferences, **more)
         self.practices += 1
         with self.progress.on("env"):
             return self.stages.records(name, lambda: practiced(lesson, follow, plan.workers), list[State])
 
-    def race(self) -> Node:
-        """Returns the simple rule that returns most on train episodes."""
+    def race(self) -> Simple:
+        """Returns the simple rules that return most on train episodes, each under some preference."""
         plan = self.plan
         self.progress.say(f"racing {plan.rules} simple rules on train episodes")
         with self.progress.on("env"):
             race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, self.seed)
             rules = Rules.of(self.stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]]))
-        rule = rules.best(DecisionEnv(**plan.settings).weights)
-        self.progress.say(f"  {described(rule)}")
-        self._play(RULE, by_strategy(TreePolicy(tree=rule)))
-        return rule
+        self.progress.say(f"  {described(rules.best(DecisionEnv(**plan.settings).weights))}")
+        simple = rules.simple()
+        self.test.play(RULE, by_strategy(Following(guide=simple)))
+        return simple
 
-    def teach(self, rule: Node, states: list[State]) -> GuidedTeacher:
-        """Returns the teacher: the rule, left by the margin that returns most on held-out train episodes.
+    def teach(self, rules: Simple, states: list[State]) -> GuidedTeacher:
+        """Returns the teacher: the rules, left by the margin that returns most on held-out train episodes.
 
         Args:
-            rule: What it follows.
-            states: With the values that decisions have if the rule goes on.
+            rules: What it follows.
+            states: With the values that decisions have if the rules go on.
         """
-        plan, smoothed = self.plan, self._smoothed(states)
-        teachers = [GuidedTeacher(rule=rule, smoothed=smoothed, margin=margin) for margin in MARGINS]
+        plan, worths = self.plan, self._worths(states)
+        teachers = [GuidedTeacher(rules=rules, worths=worths, margin=margin) for margin in MARGINS]
         keys = held_out(DecisionEnv(**plan.settings), CHOICES, self.seed, plan.validation)
-        self.progress.say(f"comparing {len(teachers)} margins on {len(keys)} held-out train episodes")
+        wanted: Sequence[Preference | None] = PREFERENCES if plan.preferences else (None,)
+        self.progress.say(
+            f"comparing {len(teachers)} margins on {len(keys)} held-out train episodes, {len(wanted)} preference(s)"
+        )
 
         def play() -> list[float]:
-            return [evaluate("", by_strategy(teacher), plan.settings, keys).mean for teacher in teachers]
+            return [fmean(self._worth(replace(one, preference=told), keys) for told in wanted) for one in teachers]
 
         with self.progress.on("env"):
             means = self.stages.records("margins", play, list[float])
         told = ", ".join(f"{margin:g}: {mean:.3f}" for margin, mean in zip(MARGINS, means, strict=True))
         self.progress.say(f"  {told}")
         teacher = teachers[means.index(max(means))]
-        self._play("teacher", by_strategy(teacher))
+        self.test.play("teacher", by_strategy(teacher))
         return teacher
 
     def warm_start(self, teacher: GuidedTeacher, states: list[State]) -> None:
@@ -137,7 +148,7 @@ class Run:
         examples = labels(states, teacher, plan, self.seed)
         self.progress.say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
         self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
-        self.judge("SFT")
+        self.test.judge("SFT", self.policy.decide)
 
     def improve(self, name: str, states: list[State], teacher: GuidedTeacher | None) -> list[State]:
         """Practices on states that the policy itself comes to, with the values that decisions have if it goes on itself.
@@ -151,12 +162,12 @@ class Run:
             These and the states that were practiced on.
         """
         plan = self.plan
-        found = self.practice(f"states of {name}", plan.practice, self._follower(name, states))
-        smoothed = self._smoothed([*states, *found])
+        found = self.practice(f"states of {name}", plan.practice, self._follower(name, states, teacher))
+        worths = self._worths([*states, *found])
         if teacher is None:
-            rewarded = smoothed.blended(found, plan.trust)
+            rewarded = worths.blended(found, plan.trust)
         else:
-            rewarded = replace(teacher, smoothed=smoothed).rewarded(found, plan.trust, MARGINS[-2])
+            rewarded = replace(teacher, worths=worths).rewarded(found, plan.trust, MARGINS[-2])
         seed = self.seed + self.practices
         self._trained(name, lambda: improve(self.policy, rewarded, plan, seed, self.progress.figure, plan.learner))
         return [*states, *found]
@@ -170,34 +181,30 @@ class Run:
         """
         plan = self.plan
         logged = read_states(Path(plan.data)) if plan.data else self.practice("logged", plan.practice, follow)
-        judged = self._smoothed([*states, *logged]).blended(logged, plan.trust)
+        judged = self._worths([*states, *logged]).blended(logged, plan.trust)
         self._trained(plan.learner, lambda: prefer(self.policy, judged, plan, self.seed, self.progress.figure, plan.learner))
 
-    def judge(self, name: str) -> None:
-        """Plays the test split with the policy as it is."""
-        self._play(name, by_prompt(self.progress.timed("model", self.policy.decide)))
-        self.trained.append(name)
-
     def finish(self) -> None:
-        """Saves the adapter with its cards, and prints the table."""
-        said = verdict(self.scores, self.trained)
+        """Saves the adapter with its cards, and prints the tables."""
+        test, plan = self.test, asdict(self.plan)
         self._save(self.out)
-        write_card(self.out, self.trained_on, self.seed, asdict(self.plan), self.scores)
-        write_readme(self.out, self.trained_on, self.seed, asdict(self.plan), self.scores, said)
-        for line in (table(self.scores, self.scores[-1].name), *said, self.progress.times(self.policy.read, READING)):
+        write_card(self.out, self.trained_on, self.seed, plan, test.scores)
+        write_readme(self.out, self.trained_on, self.seed, plan, test.scores, test.said())
+        for line in (*test.tables(), *test.said(), self.progress.times(self.policy.read, READING)):
             print(line, flush=True)
 
-    def _play(self, name: str, choose: Chooser) -> None:
-        """Plays the test split, unless that has been done."""
-        with self.progress.on("env"):
-            score = self.stages.records(f"score of {name}", lambda: evaluate(name, choose, self.plan.settings, self.keys), Score)
-        self.progress.say(f"{name}: {score.mean:.3f}")
-        self.scores.append(score)
+    def _worth(self, teacher: GuidedTeacher, keys: Sequence[EpisodeKey]) -> float:
+        """Returns the mean return of episodes under the teacher's preference, or under the weights of the settings."""
+        score = evaluate("", by_strategy(teacher), self.plan.settings, keys)
+        if teacher.preference is None:
+            return score.mean
+        weights = RewardWeights(cost=teacher.preference.cost, privacy=teacher.preference.privacy)
+        return fmean(part.scalar(weights) for part in score.parts)
 
-    def _smoothed(self, states: list[State]) -> SmoothedTeacher:
-        return SmoothedTeacher(states=tuple(states), ridge=self.plan.ridge)
+    def _worths(self, states: list[State]) -> Worths:
+        return Worths(states, self.plan.ridge, weighed=self.plan.preferences > 0)
 
-    def _follower(self, name: str, states: list[State]) -> Strategy | Chooser:
+    def _follower(self, name: str, states: list[State], teacher: GuidedTeacher | None) -> Strategy | Chooser:
         """Returns who goes on after decisions that are tried: the policy, a copy of it, or a rule."""
         plan = self.plan
         if plan.after == "rule" or not states:
@@ -205,16 +212,11 @@ class Run:
         if plan.after == "policy":
             return by_prompt(self.progress.timed("model", self.policy.decide))
         with self.progress.on("model"):
-            known = self.stages.records(f"copy for {name}", lambda: self._known(states[-plan.copy_states :]), list[State])
-        return SmoothedTeacher(states=known, ridge=plan.copy_ridge, name="copy")
-
-    def _known(self, states: list[State]) -> list[State]:
-        """Returns the states with the policy's log chances as their values."""
-        chances = self.policy.scores([state.prompt for state in states])
-        return [
-            replace(state, values=tuple(max(LEAST, chance) for chance in row), brought=())
-            for state, row in zip(states, chances, strict=True)
-        ]
+            known = states[-plan.copy_states :]
+            scores = self.stages.records(
+                f"copy for {name}", lambda: self.policy.scores([state.prompt for state in known]), list[list[float]]
+            )
+        return PolicyCopy(known, np.array(scores).clip(min=LEAST), plan.copy_ridge, teacher)
 
     def _trained(self, name: str, train: Callable[[], None]) -> None:
         with self.progress.on("training"):

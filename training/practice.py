@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from ec2_env.bench.records import start_worker
 from ec2_env.envs import DecisionEnv, chosen
 from ec2_env.models.draws import uniform
-from ec2_env.reward import Terms, terms
+from ec2_env.reward import RewardWeights, Terms, terms
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision, Strategy
 from ec2_env.training.evaluation import Chooser, by_strategy, going, start
+from ec2_env.training.preferences import AnyPreference
 from ec2_env.training.states import EXPLORE, State, advance, episode_keys, observed
 from ec2_env.training.teacher import likely_lucks, running
 
@@ -50,6 +51,7 @@ class Lesson:
         draws: Lucks under which each decision is tried; with 0 none is, and the states have no values.
         first: Number of the first train instance; the next ones follow.
         share: Of the states of an episode that are taken: neighbors are much alike.
+        preferences: Share of the episodes that have a preference of their own, instead of the weights of the settings.
     """
 
     settings: Mapping[str, Any]
@@ -57,6 +59,7 @@ class Lesson:
     draws: int
     first: int
     share: float = VALUED
+    preferences: float = 0.0
 
 
 def practiced(lesson: Lesson, follow: Strategy | Chooser, workers: int = 1) -> list[State]:
@@ -101,6 +104,8 @@ def followed(lesson: Lesson, strategy: Strategy, keys: Sequence[EpisodeKey]) -> 
 def valued_episodes(lesson: Lesson, choose: Chooser, keys: Sequence[EpisodeKey]) -> list[State]:
     """Plays episodes, mostly as a policy does and sometimes at random, and values some of their states."""
     envs = [start(lesson.settings, key) for key in keys]
+    for env, key in zip(envs, keys, strict=True):
+        prefer(env, key, lesson.preferences)
     found: dict[EpisodeKey, list[State]] = {key: [] for key in keys}
     playing = list(zip(keys, envs, strict=True))
     while playing:
@@ -114,6 +119,14 @@ def valued_episodes(lesson: Lesson, choose: Chooser, keys: Sequence[EpisodeKey])
             advance(env, explored if draw("explore") < EXPLORE else chosen(choice))
         playing = [pair for pair in playing if going(pair[1])]
     return [state for states in found.values() for state in states]
+
+
+def prefer(env: DecisionEnv, key: EpisodeKey, share: float) -> None:
+    """Gives an episode a preference of its own, with a chance of `share`; which one depends on the episode alone."""
+    drawn = partial(uniform, "preference", key.task, key.language, key.seed)
+    if drawn("own") < share:
+        wanted = AnyPreference().draw(np.random.default_rng(int(drawn("which") * 2**53)))
+        env.weights = RewardWeights(cost=wanted.cost, privacy=wanted.privacy)
 
 
 def ahead(envs: Sequence[DecisionEnv], draws: int, choose: Chooser) -> NDArray[np.float64]:

@@ -76,17 +76,18 @@ class AnyPreference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """A strategy that follows the rule for a preference."""
+    """A strategy that follows the rule for a preference; without one, for what the env weighs."""
 
     guide: Simple
-    preference: Preference
+    preference: Preference | None = None
     name: str = "rule"
     uses_edge: bool = True
 
     def decide(self, view: View) -> Decision:
         """Returns the decision of the rule."""
         told = list(view.features())
-        told[COST], told[PRIVACY] = self.preference
+        if self.preference is not None:
+            told[COST], told[PRIVACY] = self.preference
         return Decision(self.guide.answer(told))
 
 

@@ -15,14 +15,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from ec2_env.bench.landscape_tree import TreePolicy
 from ec2_env.envs import DecisionEnv
+from ec2_env.errors import ConfigurationError
 from ec2_env.registry import require
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Strategy
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import chosen_keys
 from ec2_env.training.language_run import Run
+from ec2_env.training.preferences import Following
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
 from ec2_env.training.smoothing import GuidedTeacher
@@ -37,6 +38,8 @@ class Plan:
     Attributes:
         learner: What follows the warm start.
         settings: Arguments of `DecisionEnv`.
+        preferences: Share of the train episodes that have a preference of their own, drawn as for policies on features, so that
+            one policy covers the trade-off; the others have the weights of the settings.
         rules: Simple rules that race for being what the teacher follows.
         rule_episodes: Train episodes of each in the first heat.
         states: States in which all decisions are tried, with the rule going on, for the teacher to know where to leave it.
@@ -70,12 +73,14 @@ class Plan:
         rank: Of the adapter.
         test_seeds: Instances of each task that are played for the table.
         bound: Whether the teacher that looks ahead plays the test split as well.
+        front: Whether the policy plays the test split under each preference of the sweep, which takes as long as a seed.
         untrained: Whether SmolLM2 does, as it is.
         workers: Processes that play.
     """
 
     learner: Literal["grpo", "rloo", "dpo", "kto"] = "grpo"
     settings: Mapping[str, Any] = field(default_factory=dict)
+    preferences: float = 0.0
     rules: int = 110
     rule_episodes: int = 20
     states: int = 1500
@@ -108,6 +113,7 @@ class Plan:
     rank: int = 16
     test_seeds: int = 1
     bound: bool = True
+    front: bool = False
     untrained: bool = False
     workers: int = 2
 
@@ -145,7 +151,7 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         base: Folder of the model to train; SmolLM2 if None.
 
     Raises:
-        ConfigurationError: if SmolLM2 has not been pulled, or the folder holds another run.
+        ConfigurationError: if the plan contradicts itself, SmolLM2 has not been pulled, or the folder holds another run.
         MissingExtra: if an extra is not installed.
     """
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
@@ -153,6 +159,10 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
     for module in ("torch", "transformers", "peft", "datasets", "trl"):
         require(module, extra="train")
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # TRL and PEFT use its older names
+    if plan.data and plan.preferences:
+        raise ConfigurationError(
+            "plan.data holds values under one preference, and plan.preferences asks for many; leave out one of the two"
+        )
     with Progress(out) as progress:
         run = Run(out, seed, plan, base, progress)
         run.compare()
@@ -160,10 +170,10 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         follow: Strategy = BASES[0]
         teacher: GuidedTeacher | None = None
         if plan.start == "warm":
-            rule = run.race()
-            follow = TreePolicy(tree=rule)
+            rules = run.race()
+            follow = Following(guide=rules)
             states = run.practice("labels", plan.states, follow)
-            teacher = run.teach(rule, states)
+            teacher = run.teach(rules, states)
             run.warm_start(teacher, run.visit(teacher))
         if plan.learner in ("grpo", "rloo"):
             for number in range(plan.rounds):
@@ -171,6 +181,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         else:
             run.prefer(states, follow)
         name = plan.learner.upper()
-        run.judge(f"SFT + {name}" if plan.start == "warm" else name)
+        run.test.judge(f"SFT + {name}" if plan.start == "warm" else name, run.policy.decide)
+        if plan.front:
+            run.test.sweep(run.policy.decide)
         run.finish()
-    return run.scores
+    return run.test.all()

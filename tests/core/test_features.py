@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ec2_env.envs import DecisionEnv
-from ec2_env.features import NAMES, amounts, commits
+from ec2_env.features import NAMES, amounts, commits, preferring
+from ec2_env.reward import RewardWeights
 from ec2_env.task import tasks
 
 
@@ -75,6 +76,15 @@ def test_weights_are_part_of_what_is_seen() -> None:
     env.reset(seed=0)
     found = seen(env)
     assert (found["cost_weight"], found["privacy_weight"], found["chinese"]) == (0.7, 0.1, 1.0)
+
+
+def test_a_prompt_told_another_preference_is_that_of_an_env_with_it() -> None:
+    usual, dear = RewardWeights(), RewardWeights(cost=1.5, privacy=0.0)
+    envs = [DecisionEnv(task="forward_invoice", language="en", weights=weights) for weights in (usual, dear)]
+    one, other = (env.reset(seed=0)[1]["prompt"] for env in envs)
+    assert "Cost matters most, privacy not." in other
+    assert preferring(one, dear) == other
+    assert preferring(other, usual) == one
 
 
 def test_looking_costs_no_more_than_one_probe() -> None:

@@ -12,6 +12,7 @@ from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Always, Decision, load_strategy
 from ec2_env.training.evaluation import by_strategy, start
 from ec2_env.training.practice import Lesson, ahead, practiced
+from ec2_env.training.scorers import COST, PRIVACY
 from ec2_env.training.teacher import BASES, Teacher
 
 SETTINGS = {"task": "forward_invoice", "language": "en"}
@@ -84,3 +85,17 @@ def test_states_without_draws_are_only_visited() -> None:
     found = practiced(Lesson(settings=SETTINGS, count=20, draws=0, first=0, share=1.0), BASES[0])
     assert [state.values for state in found] == [()] * 20
     assert found[0].choices == () and len(found[1].choices) == 1
+
+
+def test_a_share_of_the_episodes_has_a_preference_of_its_own() -> None:
+    lesson = Lesson(settings={"task": "forward_invoice"}, count=120, draws=0, first=0, share=1.0, preferences=0.5)
+    found = practiced(lesson, BASES[0])
+    assert found == practiced(lesson, BASES[0])
+    weights = {state.key: set[tuple[float, float]]() for state in found}
+    for state in found:
+        weights[state.key].add((state.features[COST], state.features[PRIVACY]))
+    told = [pair for (pair,) in weights.values()]
+    usual = told.count((0.15, 0.25))
+    assert 0 < usual < len(told)
+    assert len(set(told)) == len(told) - usual + 1
+    assert all(state.features[COST] > 0.1 or "Cost matters not" in state.prompt or "little" in state.prompt for state in found)

@@ -132,6 +132,32 @@ def test_every_method_ends_in_the_same_table_and_card(
     assert f"| {scores[-1].name} |" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
 
+def test_a_policy_for_many_preferences_is_swept_over_them(tiny: Path, run: tuple[Path, list[Any]], tmp_path: Path) -> None:
+    from ec2_env.training.experiment_summary import summary
+    from ec2_env.training.preferences import SWEEP
+    from ec2_env.training.quick import Plan, train
+
+    plan = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"]
+    scores = train(tmp_path, 0, Plan(**{**plan, "preferences": 0.5, "front": True, "bound": False}), base=tiny)
+    assert [score.name for score in scores].count("cost=0.15,privacy=0.25") == 1
+    assert sum(score.name.startswith("cost=") for score in scores) == len(SWEEP)
+    assert scores[-1].name == "SFT + GRPO"
+    assert summary({0: scores})["hypervolume"]["learned"] > 0
+    swept = {score.name: score for score in scores}["cost=2,privacy=0.25"]
+    strategy = load_strategy(f"learned:{tmp_path},cost=2,privacy=0.25")
+    assert strategy.name == "learned:cost=2,privacy=0.25"
+    key = EpisodeKey(task="forward_invoice", language="en", split="test", seed=0, trial=0)
+    found = play(DecisionEnv(task="forward_invoice", language="en"), strategy, key)
+    assert found.result["completion"] == pytest.approx(swept.parts[0].task)
+
+
+def test_a_dataset_of_one_preference_is_not_mixed_with_many(tmp_path: Path) -> None:
+    from ec2_env.training.quick import Plan, train
+
+    with pytest.raises(ConfigurationError, match="one preference"):
+        train(tmp_path, 0, Plan(learner="dpo", data="data", preferences=0.5))
+
+
 def test_one_experiment_plays_its_references_once(run: tuple[Path, list[Any]], monkeypatch: pytest.MonkeyPatch) -> None:
     from ec2_env.training import references
     from ec2_env.training.quick import Plan
