@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ec2_env.bench.landscape_tree import described
+from ec2_env.bench.landscape_tree import Node, described
 from ec2_env.envs import DecisionEnv
 from ec2_env.models import smollm2
 from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Strategy
 from ec2_env.training.adapter import fresh_policy, restore_adapter, save_adapter, write_card, write_readme
+from ec2_env.training.encoder_guide import ALWAYS, Watched, watch_all
+from ec2_env.training.encoder_text import fresh_encoder
 from ec2_env.training.evaluation import Chooser, by_prompt, by_strategy, evaluate
 from ec2_env.training.features_policy import Preference
 from ec2_env.training.grpo import improve
@@ -28,10 +30,10 @@ from ec2_env.training.preferences import Following
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
 from ec2_env.training.rules import NEVER, Rules, raced
-from ec2_env.training.scorers import Simple
 from ec2_env.training.smoothing import GuidedTeacher, PolicyCopy, Worths
 from ec2_env.training.stages import Stages
 from ec2_env.training.states import State
+from ec2_env.training.suited import SuitedRules, suited_rules
 from ec2_env.training.teacher import BASES
 from ec2_env.training.validation import CHOICES, PREFERENCES, held_out
 from ec2_env.training.warm_start import labels, warm_start
@@ -47,6 +49,8 @@ MARGINS = (0.01, 0.02, 0.04, NEVER)
 """Margins by which the teacher may leave its rule, in units of the return; the last one is never reached."""
 VISITED = 0.5
 """Share of the states of an episode that the model is shown labels of."""
+READERS = 4
+"""Layers of the base model that read the sentences that name tasks; see docs/training_encoder.md."""
 RULE = "best rule"
 """Name of the simple rule that won the race, in the table."""
 READING = ("model", "training")
@@ -67,7 +71,8 @@ class Run:
     def __init__(self, out: Path, seed: int, plan: Plan, base: Path | None, progress: Progress) -> None:
         self.out, self.seed, self.plan, self.progress = out, seed, plan, progress
         self.trained_on = "smollm2" if base is None else str(base)
-        self.policy = fresh_policy(base or smollm2.folder(), plan, seed)
+        self.base = base or smollm2.folder()
+        self.policy = fresh_policy(self.base, plan, seed)
         self.stages = Stages(out, {"plan": asdict(plan), "seed": seed, "base": self.trained_on})
         self.test = TestSplit(plan.settings, plan.test_keys(), self.stages, progress)
         self.practices = 0
@@ -104,7 +109,7 @@ class Run:
         with self.progress.on("env"):
             return self.stages.records(name, lambda: practiced(lesson, follow, plan.workers), list[State])
 
-    def race(self) -> Simple:
+    def race(self) -> tuple[Node, ...]:
         """Returns the simple rules that return most on train episodes, each under some preference."""
         plan = self.plan
         self.progress.say(f"racing {plan.rules} simple rules on train episodes")
@@ -112,11 +117,22 @@ class Run:
             race = partial(raced, plan.settings, plan.rules, plan.rule_episodes, self.seed)
             rules = Rules.of(self.stages.records("rules", lambda: race().told(), list[tuple[int, list[float]]]))
         self.progress.say(f"  {described(rules.best(DecisionEnv(**plan.settings).weights))}")
-        simple = rules.simple()
-        self.test.play(RULE, by_strategy(Following(guide=simple)))
-        return simple
+        self.test.play(RULE, by_strategy(Following(guide=rules.simple())))
+        return rules.trees
 
-    def teach(self, rules: Simple, states: list[State]) -> GuidedTeacher:
+    def suit(self, winners: Sequence[Node]) -> SuitedRules:
+        """Returns rules of which the task chooses one, by what each brought in train episodes where all were watched."""
+        plan, trees = self.plan, tuple(dict.fromkeys((*winners, *ALWAYS)))
+        self.progress.say(f"watching {len(trees)} rules on {plan.watched} train episodes each")
+        with self.progress.on("env"):
+            watch = partial(watch_all, plan.settings, trees, plan.watched, self.seed, plan.workers)
+            episodes = self.stages.records("watched", watch, list[Watched])
+        with self.progress.on("model"):
+            rules = suited_rules(trees, episodes, fresh_encoder(self.base, READERS), self.seed)
+        self.test.play(rules.name, by_strategy(rules))
+        return rules
+
+    def teach(self, rules: SuitedRules, states: list[State]) -> GuidedTeacher:
         """Returns the teacher: the rules, left by the margin that returns most on held-out train episodes.
 
         Args:

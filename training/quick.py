@@ -23,7 +23,6 @@ from ec2_env.strategy import Strategy
 from ec2_env.training.evaluation import Score
 from ec2_env.training.feature_evaluation import chosen_keys
 from ec2_env.training.language_run import Run
-from ec2_env.training.preferences import Following
 from ec2_env.training.progress import Progress
 from ec2_env.training.references import references
 from ec2_env.training.smoothing import GuidedTeacher
@@ -40,8 +39,9 @@ class Plan:
         settings: Arguments of `DecisionEnv`.
         preferences: Share of the train episodes that have a preference of their own, drawn as for policies on features, so that
             one policy covers the trade-off; the others have the weights of the settings.
-        rules: Simple rules that race for being what the teacher follows.
+        rules: Simple rules that race for being among those that the teacher follows.
         rule_episodes: Train episodes of each in the first heat.
+        watched: Train episodes that the winners are watched on, to know which suits a task.
         states: States in which all decisions are tried, with the rule going on, for the teacher to know where to leave it.
         ridge: Regularization of the smoothing, in states.
         draws: Lucks under which each decision of a state is tried, for the teacher and in practice.
@@ -83,6 +83,7 @@ class Plan:
     preferences: float = 0.0
     rules: int = 110
     rule_episodes: int = 20
+    watched: int = 2000
     states: int = 1500
     ridge: float = 200.0
     draws: int = 2
@@ -128,6 +129,7 @@ def scaled(plan: Plan, factor: float) -> Plan:
         plan,
         rules=max(4, min(plan.rules, round(4 * factor * plan.rules))),
         rule_episodes=max(1, round(plan.rule_episodes * factor)),
+        watched=max(8, round(plan.watched * factor)),
         states=max(50, round(plan.states * factor)),
         validation=max(4, round(plan.validation * factor)),
         visited=max(50, round(plan.visited * factor)),
@@ -170,9 +172,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         follow: Strategy = BASES[0]
         teacher: GuidedTeacher | None = None
         if plan.start == "warm":
-            rules = run.race()
-            follow = Following(guide=rules)
-            states = run.practice("labels", plan.states, follow)
+            follow = rules = run.suit(run.race())
+            states = run.practice("labels", plan.states, rules)
             teacher = run.teach(rules, states)
             run.warm_start(teacher, run.visit(teacher))
         if plan.learner in ("grpo", "rloo"):

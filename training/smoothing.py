@@ -21,8 +21,9 @@ from ec2_env.features import OPTIONS, preferring
 from ec2_env.reward import RewardWeights
 from ec2_env.strategy import Decision, View
 from ec2_env.training.features_policy import Preference
-from ec2_env.training.scorers import COST, PRIVACY, Floats, Simple
+from ec2_env.training.scorers import COST, PRIVACY, Floats
 from ec2_env.training.states import State
+from ec2_env.training.suited import SuitedRules
 from ec2_env.training.teacher import best
 
 _SEPARATORS = re.compile(r"[.,:\n]+ *")
@@ -100,7 +101,7 @@ class Worths:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidedTeacher:
-    """Follows the simple rule that suits the preference, and leaves it where another decision is estimated to be worth more.
+    """Follows the simple rule that suits, and leaves it where another decision is estimated to be worth more by a margin.
 
     Attributes:
         rules: The rules.
@@ -109,7 +110,7 @@ class GuidedTeacher:
         preference: Takes the place of the env's weights; None to follow these.
     """
 
-    rules: Simple
+    rules: SuitedRules
     worths: Worths
     margin: float
     preference: Preference | None = None
@@ -127,7 +128,7 @@ class GuidedTeacher:
             Shape (states, 6).
         """
         found = self.worths.values(prompts, features)
-        rows, own = np.arange(len(found)), [self.rules.answer(one) for one in features]
+        rows, own = np.arange(len(found)), list(map(self.rules.answer, prompts, features))
         found -= found[rows, own][:, None]
         found[rows, own] = self.margin
         return found
@@ -142,7 +143,7 @@ class GuidedTeacher:
         """
         found = []
         for state in self.worths.blended(states, trust):
-            own, values = self.rules.answer(state.features), list(state.values)
+            own, values = self.rules.answer(state.prompt, state.features), list(state.values)
             values[own] += min(self.margin, most)
             found.append(replace(state, values=tuple(values)))
         return found

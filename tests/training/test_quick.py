@@ -26,6 +26,7 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
         settings={"task": "forward_invoice", "language": "en"},
         rules=6,
         rule_episodes=1,
+        watched=6,
         states=12,
         draws=1,
         validation=4,
@@ -47,7 +48,16 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
 
 def test_every_policy_is_scored_on_the_same_episodes(run: tuple[Path, list[Any]]) -> None:
     scores = {score.name: score for score in run[1]}
-    assert {"random", "edge_only", "best rule", "teacher", "SFT", "SFT + GRPO", "teacher, looking ahead"} <= set(scores)
+    assert {
+        "random",
+        "edge_only",
+        "best rule",
+        "rules by the task",
+        "teacher",
+        "SFT",
+        "SFT + GRPO",
+        "teacher, looking ahead",
+    } <= set(scores)
     assert {len(score.returns) for score in scores.values()} == {2}
 
 

@@ -9,20 +9,22 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from ec2_env.bench.landscape_tree import Leaf, Split
+from ec2_env.bench.landscape_tree import Leaf, Node, Split
 from ec2_env.envs import DecisionEnv
 from ec2_env.errors import ConfigurationError
 from ec2_env.features import NAMES
 from ec2_env.rollout import EpisodeKey
 from ec2_env.strategy import Decision, load_strategy
+from ec2_env.training.encoder_guide import Guide
 from ec2_env.training.evaluation import Score, by_strategy, difference, evaluate, half_width, table
 from ec2_env.training.features_policy import Preference
 from ec2_env.training.practice import Lesson, practiced
 from ec2_env.training.quick import Plan
 from ec2_env.training.rules import tabled
-from ec2_env.training.scorers import COST, PRIVACY, Simple
+from ec2_env.training.scorers import COST, PRIVACY
 from ec2_env.training.smoothing import GuidedTeacher, PolicyCopy, Worths, phrases, seen
 from ec2_env.training.states import State, episode_keys, go_to, observed
+from ec2_env.training.suited import SuitedRules
 from ec2_env.training.teacher import BASES, Teacher, best, likely_lucks, play_on
 from ec2_env.training.warm_start import labels
 
@@ -115,10 +117,28 @@ def test_smoothing_finds_what_depends_on_a_phrase() -> None:
     assert phrases("Entropy high. Task 1.\nChoice:") == {"entropy high", "task 1", "choice"}
 
 
+def suited(trees: list[Node], brought: list[list[float]], by_task: float = 0.0) -> SuitedRules:
+    """Returns rules that bring so much in every task; the first brings more by `by_task` in the task "Pay, English."."""
+    table, roots = tabled(trees)
+    coefficients = np.array([brought, np.zeros((len(trees), 3))])
+    coefficients[1, 0, 0] = by_task
+    return SuitedRules(
+        guide=Guide(rules=table, roots=roots, coefficients=coefficients),
+        tasks={"Pay, English.": np.ones(1)},
+        otherwise=np.zeros(1),
+    )
+
+
+def test_the_task_chooses_the_rule() -> None:
+    rules = suited([Leaf(Decision.ACT), Leaf(Decision.EDGE)], [[0.4, 0.0, 0.0], [0.5, 0.0, 0.0]], by_task=0.2)
+    nothing = [0.0] * len(NAMES)
+    assert rules.answer("Pay, English, first step.\nEntropy low.", nothing) == Decision.ACT
+    assert rules.answer("Send, English, first step.\nEntropy low.", nothing) == Decision.EDGE
+
+
 def guided(margin: float) -> tuple[GuidedTeacher, list[State]]:
     """Returns a teacher that plans first, and states in which planning is worth 0.1 less than advice where advice is wanted."""
-    table, roots = tabled([Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), Leaf(Decision.EDGE))])
-    rules = Simple(table, roots, np.zeros((1, 3)))
+    rules = suited([Split(NAMES.index("step"), 0.0, Leaf(Decision.PLAN), Leaf(Decision.EDGE))], [[0.0, 0.0, 0.0]])
     steps = [tuple(float(step if name == "step" else 0) for name in NAMES) for step in (0, 1)]
     met = [
         replace(state(f"Step {step}. {advice}.", 0, 0, 0, 0.1 if advice == "wanted" else -0.1, 0, 0), features=steps[step])
@@ -185,8 +205,7 @@ def test_what_decisions_bring_is_weighed_by_the_preference_of_the_state() -> Non
 
 
 def test_a_teacher_can_be_told_a_preference_that_is_not_that_of_the_episode() -> None:
-    table, roots = tabled([Leaf(Decision.EDGE), Leaf(Decision.ACT)])
-    rules = Simple(table, roots, np.array([[0.4, 0.0, 0.0], [0.8, 1.0, 0.0]]))
+    rules = suited([Leaf(Decision.EDGE), Leaf(Decision.ACT)], [[0.4, 0.0, 0.0], [0.8, 1.0, 0.0]])
     known = [replace(state("Cost matters not."), brought=((0.0, 0.0, 0.0),) * 6)]
     teacher = GuidedTeacher(rules=rules, worths=Worths(known, ridge=1.0, weighed=True), margin=0.01)
     view = started().view()
