@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ec2_env.features import preferring
 from ec2_env.models.choice import load_decision_model
-from ec2_env.reward import RewardWeights
 from ec2_env.strategy import Decision, Strategy, StrategyMaker, View, options
 from ec2_env.training.encoder_policy import EncoderPolicy, is_encoder_policy, load_encoder_policy
 from ec2_env.training.features_policy import FeaturePolicy, Preference, is_feature_policy, load_policy
@@ -33,7 +31,7 @@ class Learned:
         """Returns the decision whose digit is the likeliest next token after the prompt."""
         prompt = view.prompt()
         if self.preference is not None:
-            prompt = preferring(prompt, RewardWeights(cost=self.preference.cost, privacy=self.preference.privacy))
+            prompt = self.preference.told(prompt)
         return Decision(load_decision_model(self.path).decide([prompt])[0])
 
 

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ec2_env.errors import ConfigurationError
-from ec2_env.features import NAMES
+from ec2_env.features import NAMES, preferring
+from ec2_env.reward import RewardWeights
 from ec2_env.strategy import Decision, View
 from ec2_env.training.scorers import COST, PRIVACY, Scorer, scorer_of
 
@@ -33,6 +34,10 @@ class Preference(NamedTuple):
 
     cost: float
     privacy: float
+
+    def told(self, prompt: str) -> str:
+        """Returns a prompt for a language-model policy as it would be under these weights."""
+        return preferring(prompt, RewardWeights(cost=self.cost, privacy=self.privacy))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

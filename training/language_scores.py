@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ec2_env.features import preferring
-from ec2_env.reward import RewardWeights
 from ec2_env.rollout import EpisodeKey
 from ec2_env.training.evaluation import Chooser, Score, by_prompt, evaluate, table
 from ec2_env.training.feature_evaluation import FIXED, front, sweep_table
@@ -58,7 +56,7 @@ class TestSplit:
         """Plays with a policy that was trained, once under each of the preferences of a sweep."""
         self.progress.say(f"playing the test split under {len(SWEEP)} preferences")
         for place, wanted in enumerate(SWEEP):
-            told = partial(_told, decide, RewardWeights(cost=wanted.cost, privacy=wanted.privacy))
+            told = partial(_told, decide, wanted)
             name = f"cost={wanted.cost:g},privacy={wanted.privacy:g}"
             self.front[wanted] = self._played(f"front{place}", name, by_prompt(self.progress.timed("model", told)))
 
@@ -83,5 +81,5 @@ class TestSplit:
             return self.stages.records(stage, lambda: evaluate(name, choose, self.settings, self.keys), Score)
 
 
-def _told(decide: Decide, weights: RewardWeights, prompts: Sequence[str]) -> list[int]:
-    return decide([preferring(prompt, weights) for prompt in prompts])
+def _told(decide: Decide, wanted: Preference, prompts: Sequence[str]) -> list[int]:
+    return decide([wanted.told(prompt) for prompt in prompts])

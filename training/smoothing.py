@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ec2_env.features import OPTIONS, preferring
-from ec2_env.reward import RewardWeights
+from ec2_env.features import OPTIONS
 from ec2_env.strategy import Decision, View
 from ec2_env.training.features_policy import Preference
 from ec2_env.training.scorers import COST, PRIVACY, Floats
@@ -152,8 +151,8 @@ class GuidedTeacher:
         """Returns the decision of the rule, or one that is better by the margin."""
         prompt, features = view.prompt(), list(view.features())
         if self.preference is not None:
-            cost, privacy = features[COST], features[PRIVACY] = self.preference
-            prompt = preferring(prompt, RewardWeights(cost=cost, privacy=privacy))
+            features[COST], features[PRIVACY] = self.preference
+            prompt = self.preference.told(prompt)
         return best(self.values([prompt], [features])[0].tolist())
 
 
