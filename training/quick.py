@@ -89,7 +89,7 @@ class Plan:
     draws: int = 2
     validation: int = 300
     visited: int = 5000
-    examples: int = 1600
+    examples: int = 4000
     batch: int = 8
     warm_rate: float = 2e-3
     softness: float = 0.005
