@@ -109,6 +109,21 @@ def test_links_lead_to_files() -> None:
     assert not broken, "\n".join(broken)
 
 
+def test_links_lead_to_headings() -> None:
+    """A heading's anchor is its text in small letters, without punctuation, spaces as hyphens."""
+    headings = {
+        page: {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in re.findall(r"(?m)^#+ (.+)$", text)}
+        for page, text in texts()
+    }
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}#{anchor}"
+        for page, text in texts()
+        for target, anchor in re.findall(r"\]\(([^)\s#]*)#([^)\s]+)\)", text)
+        if "://" not in target and anchor not in headings[(page.parent / target).resolve() if target else page]
+    ]
+    assert not broken, "\n".join(broken)
+
+
 def test_files_that_the_pages_name_exist() -> None:
     """Names in capitals stand for something; what the instructions of tasks name is in their workspaces."""
     broken = [
