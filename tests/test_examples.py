@@ -1,4 +1,4 @@
-"""The quick examples run as they stand, outside the checkout; the slow one is tested where it trains (`tests/training`)."""
+"""The quick examples run as they stand, outside the checkout; the slow ones are tested where they train (`tests/training`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_task_from_outside_is_sound_and_playable(root: Path, tmp_path: Path) -
     assert shown.count("completion") == 3
 
 
-@pytest.mark.parametrize("name", ["custom_task.py", "train_decision_policy.py", "workspace_agent.py"])
+@pytest.mark.parametrize("name", ["custom_task.py", "train_agent_grpo.py", "train_decision_policy.py", "workspace_agent.py"])
 def test_every_example_says_how_it_is_run(root: Path, name: str) -> None:
     assert f"python examples/{name}" in (root / "examples" / name).read_text(encoding="utf-8")
 
