@@ -28,9 +28,7 @@ from ec2_env.training.env_factory import make_environment_class
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--model", required=True, help="folder or hub id of a chat model that takes system turns"
-    )
+    parser.add_argument("--model", required=True, help="folder or hub id of a chat model that takes system turns")
     parser.add_argument("--adapter", type=Path, help="folder of the warm start; a new adapter if it is left out")
     parser.add_argument("--tasks", default="forward_invoice,largest_text", help="names as `ec2-env tasks` lists them")
     parser.add_argument("--cloud", default="sim:gpt-5.4", help="the model that invoke_cloud reaches")

@@ -23,7 +23,7 @@ from ec2_env.training.encoder_text import fresh_encoder
 from ec2_env.training.evaluation import Chooser, by_prompt, by_strategy, evaluate
 from ec2_env.training.features_policy import Preference
 from ec2_env.training.grpo import improve
-from ec2_env.training.language_scores import TestSplit
+from ec2_env.training.language_scores import TestSplit, told_by
 from ec2_env.training.logged import prefer, read_states
 from ec2_env.training.practice import Lesson, practiced
 from ec2_env.training.preferences import Following
@@ -51,6 +51,8 @@ VISITED = 0.5
 """Share of the states of an episode that the model is shown labels of."""
 READERS = 4
 """Layers of the base model that read the sentences that name tasks; see docs/training_encoder.md."""
+WARM = "warm_start"
+"""Name of the stage that keeps the adapter after the warm start."""
 RULE = "best rule"
 """Name of the simple rule that won the race, in the table."""
 READING = ("model", "training")
@@ -76,6 +78,7 @@ class Run:
         self.stages = Stages(out, {"plan": asdict(plan), "seed": seed, "base": self.trained_on})
         self.test = TestSplit(plan.settings, plan.test_keys(), self.stages, progress)
         self.practices = 0
+        self.tried: dict[str, float] = {}
 
     def compare(self) -> None:
         """Plays the test split with what the policy is compared with, unless that has been done for all seeds."""
@@ -142,13 +145,15 @@ class Run:
         plan, worths = self.plan, self._worths(states)
         teachers = [GuidedTeacher(rules=rules, worths=worths, margin=margin) for margin in MARGINS]
         keys = held_out(DecisionEnv(**plan.settings), CHOICES, self.seed, plan.validation)
-        wanted: Sequence[Preference | None] = PREFERENCES if plan.preferences else (None,)
+        wanted = self._wanted()
         self.progress.say(
             f"comparing {len(teachers)} margins on {len(keys)} held-out train episodes, {len(wanted)} preference(s)"
         )
 
         def play() -> list[float]:
-            return [fmean(self._worth(replace(one, preference=told), keys) for told in wanted) for one in teachers]
+            return [
+                fmean(self._return(by_strategy(replace(one, preference=told)), keys, told) for told in wanted) for one in teachers
+            ]
 
         with self.progress.on("env"):
             means = self.stages.records("margins", play, list[float])
@@ -163,8 +168,8 @@ class Run:
         plan = self.plan
         examples = labels(states, teacher, plan, self.seed)
         self.progress.say(f"warm start: {plan.examples} labels, {plan.examples // plan.batch} steps")
-        self._trained("warm_start", lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
-        self.test.judge("SFT", self.policy.decide)
+        self._trained(WARM, lambda: warm_start(self.policy, examples, plan, self.seed, self.progress.figure))
+        self.judge("SFT")
 
     def improve(self, name: str, states: list[State], teacher: GuidedTeacher | None) -> list[State]:
         """Practices on states that the policy itself comes to, with the values that decisions have if it goes on itself.
@@ -200,6 +205,36 @@ class Run:
         judged = self._worths([*states, *logged]).blended(logged, plan.trust)
         self._trained(plan.learner, lambda: prefer(self.policy, judged, plan, self.seed, self.progress.figure, plan.learner))
 
+    def judge(self, name: str) -> None:
+        """Plays the test split with the policy as it is, and the held-out train episodes that `choose` compares on.
+
+        Args:
+            name: Of the policy.
+        """
+        plan = self.plan
+        self.test.judge(name, self.policy.decide)
+        if not plan.choice or plan.start != "warm":
+            return
+        keys = held_out(DecisionEnv(**plan.settings), CHOICES, self.seed, plan.validation + plan.choice)[plan.validation :]
+        decide = self.progress.timed("model", self.policy.decide)
+
+        def play() -> list[float]:
+            return [self._return(by_prompt(partial(told_by, decide, wanted)), keys, wanted) for wanted in self._wanted()]
+
+        with self.progress.on("env"):
+            self.tried[name] = fmean(self.stages.records(f"held out, {name}", play, list[float]))
+
+    def choose(self) -> None:
+        """Goes back to the warm start if what followed is not better on held-out train episodes; no test episode chooses."""
+        if len(self.tried) < 2:
+            return
+        (first, before), (last, after) = self.tried.items()
+        kept = last if after > before else first
+        if kept == first:
+            restore_adapter(self.policy, self.stages.folder / WARM)
+        told = f"{first} {before:.3f}, {last} {after:.3f}"
+        self.test.keep(kept, f"kept is {kept}: on {self.plan.choice} held-out train episodes, {told}")
+
     def finish(self) -> None:
         """Saves the adapter with its cards, and prints the tables."""
         test, plan = self.test, asdict(self.plan)
@@ -209,12 +244,16 @@ class Run:
         for line in (*test.tables(), *test.said(), self.progress.times(self.policy.read, READING)):
             print(line, flush=True)
 
-    def _worth(self, teacher: GuidedTeacher, keys: Sequence[EpisodeKey]) -> float:
-        """Returns the mean return of episodes under the teacher's preference, or under the weights of the settings."""
-        score = evaluate("", by_strategy(teacher), self.plan.settings, keys)
-        if teacher.preference is None:
+    def _wanted(self) -> Sequence[Preference | None]:
+        """Returns the preferences under which candidates are compared; None stands for the weights of the settings."""
+        return PREFERENCES if self.plan.preferences else (None,)
+
+    def _return(self, choose: Chooser, keys: Sequence[EpisodeKey], wanted: Preference | None) -> float:
+        """Returns the mean return of episodes under a preference, or under the weights of the settings."""
+        score = evaluate("", choose, self.plan.settings, keys)
+        if wanted is None:
             return score.mean
-        weights = RewardWeights(cost=teacher.preference.cost, privacy=teacher.preference.privacy)
+        weights = RewardWeights(cost=wanted.cost, privacy=wanted.privacy)
         return fmean(part.scalar(weights) for part in score.parts)
 
     def _worths(self, states: list[State]) -> Worths:

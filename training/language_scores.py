@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,8 @@ from ec2_env.training.stages import Stages
 
 Decide = Callable[[Sequence[str]], list[int]]
 """Decides for prompts."""
+KEPT = "kept policy"
+"""Name of the policy that a run ends with, if it had two to choose from."""
 
 
 class TestSplit:
@@ -40,6 +43,7 @@ class TestSplit:
         self.scores: list[Score] = []
         self.front: dict[Preference, Score] = {}
         self.trained: list[str] = []
+        self.choice: list[str] = []
 
     def play(self, name: str, choose: Chooser) -> None:
         """Plays with a policy."""
@@ -52,11 +56,22 @@ class TestSplit:
         self.play(name, by_prompt(self.progress.timed("model", decide)))
         self.trained.append(name)
 
+    def keep(self, name: str, told: str) -> None:
+        """Ends the list with one of the policies that were trained.
+
+        Args:
+            name: Of the policy.
+            told: Says why it is this one.
+        """
+        self.scores.append(replace(next(score for score in self.scores if score.name == name), name=KEPT))
+        self.choice.append(told)
+        self.progress.say(told)
+
     def sweep(self, decide: Decide) -> None:
         """Plays with a policy that was trained, once under each of the preferences of a sweep."""
         self.progress.say(f"playing the test split under {len(SWEEP)} preferences")
         for place, wanted in enumerate(SWEEP):
-            told = partial(_told, decide, wanted)
+            told = partial(told_by, decide, wanted)
             name = f"cost={wanted.cost:g},privacy={wanted.privacy:g}"
             self.front[wanted] = self._played(f"front{place}", name, by_prompt(self.progress.timed("model", told)))
 
@@ -66,7 +81,7 @@ class TestSplit:
 
     def said(self) -> list[str]:
         """Says how the trained policies stand to others."""
-        lines = verdict(self.scores, self.trained)
+        lines = [*verdict(self.scores, self.trained), *self.choice]
         if self.front:
             gain = front(list(self.front.values()), [score for score in self.scores if score.name in FIXED]).gain
             lines.append(f"hypervolume over that of the fixed strategies: {gain:+.1%}")
@@ -81,5 +96,6 @@ class TestSplit:
             return self.stages.records(stage, lambda: evaluate(name, choose, self.settings, self.keys), Score)
 
 
-def _told(decide: Decide, wanted: Preference, prompts: Sequence[str]) -> list[int]:
-    return decide([wanted.told(prompt) for prompt in prompts])
+def told_by(decide: Decide, wanted: Preference | None, prompts: Sequence[str]) -> list[int]:
+    """Decides for prompts under a preference; under the one that they tell of if it is None."""
+    return decide(prompts if wanted is None else [wanted.told(prompt) for prompt in prompts])

@@ -65,6 +65,8 @@ class Plan:
         generations: Decisions that are drawn for each state, if they are.
         rate: Learning rate of the learner.
         penalty: Return that leaving the start by one nat has to bring (GRPO and RLOO).
+        choice: Held-out train episodes on which what the learner made is compared with the warm start, which is kept if it is as
+            good; 0 to keep what the learner made.
         margin: Difference of values from which a decision counts as better (DPO), or as good or bad (KTO).
         pull: How strongly the policy is held to the start (beta of DPO and KTO).
         data: Folder that `ec2-env collect` wrote, for DPO and KTO; if empty, states are logged as the labels were.
@@ -106,6 +108,7 @@ class Plan:
     generations: int = 12
     rate: float = 3e-4
     penalty: float = 0.002
+    choice: int = 150
     margin: float = 0.02
     pull: float = 0.1
     data: str = ""
@@ -135,6 +138,7 @@ def scaled(plan: Plan, factor: float) -> Plan:
         visited=max(50, round(plan.visited * factor)),
         examples=max(plan.batch, round(plan.examples * factor)),
         practice=max(plan.prompts, round(plan.practice * factor)),
+        choice=max(4, round(plan.choice * factor)),
     )
 
 
@@ -182,7 +186,8 @@ def train(out: Path, seed: int, plan: Plan, base: Path | None = None) -> list[Sc
         else:
             run.prefer(states, follow)
         name = plan.learner.upper()
-        run.test.judge(f"SFT + {name}" if plan.start == "warm" else name, run.policy.decide)
+        run.judge(f"SFT + {name}" if plan.start == "warm" else name)
+        run.choose()
         if plan.front:
             run.test.sweep(run.policy.decide)
         run.finish()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def run(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lis
         practice=4,
         copy_states=8,
         prompts=2,
+        choice=2,
         untrained=False,
         layers=1,
         rank=2,
@@ -78,7 +80,7 @@ def test_the_card_says_how_the_adapter_was_made(run: tuple[Path, list[Any]], tin
     assert card["results"]["SFT + GRPO"]["episodes"] == 2
     assert json.loads((run[0] / "adapter_config.json").read_text(encoding="utf-8"))["base_model_name_or_path"] == str(tiny)
     assert not (run[0] / "stages" / "warm_start" / "README.md").exists()
-    assert "| SFT + GRPO |" in (run[0] / "README.md").read_text(encoding="utf-8")
+    assert "| kept policy |" in (run[0] / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_saved_adapter_decides_as_a_strategy_and_always_the_same(run: tuple[Path, list[Any]]) -> None:
@@ -88,8 +90,27 @@ def test_the_saved_adapter_decides_as_a_strategy_and_always_the_same(run: tuple[
     env = DecisionEnv(task="forward_invoice", language="en")
     first, again = play(env, strategy, key), play(env, strategy, key)
     assert first == again
-    score = next(score for score in run[1] if score.name == "SFT + GRPO")
+    score = run[1][-1]
+    assert score.name == "kept policy"
     assert first.result["completion"] == pytest.approx(score.parts[0].task)
+
+
+@pytest.mark.parametrize("better", ["SFT", "SFT + GRPO"])
+def test_what_is_better_on_held_out_train_episodes_is_kept(
+    tiny: Path, run: tuple[Path, list[Any]], tmp_path: Path, better: str
+) -> None:
+    from ec2_env.training.quick import Plan, train
+
+    shutil.copytree(run[0], tmp_path / "again")
+    for name in ("SFT", "SFT + GRPO"):
+        (tmp_path / "again" / "stages" / f"held out, {name}").write_text("[1.0]" if name == better else "[0.0]")
+    plan = Plan(**json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"])
+    scores = {score.name: score for score in train(tmp_path / "again", 0, plan, base=tiny)}
+    assert scores["kept policy"].returns == scores[better].returns
+    stage = {"SFT": "warm_start", "SFT + GRPO": "grpo0"}[better]
+    name = "adapter_model.safetensors"
+    assert (tmp_path / "again" / name).read_bytes() == (run[0] / "stages" / stage / name).read_bytes()
+    assert f"kept is {better}: on 2 held-out train episodes" in (tmp_path / "again" / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_folder_without_an_adapter_is_refused(tmp_path: Path) -> None:
@@ -136,7 +157,9 @@ def test_every_method_ends_in_the_same_table_and_card(
 
     plan = json.loads((run[0] / "card.json").read_text(encoding="utf-8"))["plan"]
     scores = train(tmp_path, 0, Plan(**{**plan, **given, "margin": 0.0001}), base=tiny)
-    assert given["learner"].upper() in scores[-1].name
+    name = given["learner"].upper()
+    assert ("kept policy" if given.get("start") != "base" else name) == scores[-1].name
+    assert any(score.name.endswith(name) for score in scores)
     assert {"random", "edge_only", "teacher, looking ahead"} <= {score.name for score in scores}
     assert json.loads((tmp_path / "card.json").read_text(encoding="utf-8"))["plan"]["learner"] == given["learner"]
     assert f"| {scores[-1].name} |" in (tmp_path / "README.md").read_text(encoding="utf-8")
@@ -151,7 +174,7 @@ def test_a_policy_for_many_preferences_is_swept_over_them(tiny: Path, run: tuple
     scores = train(tmp_path, 0, Plan(**{**plan, "preferences": 0.5, "front": True, "bound": False}), base=tiny)
     assert [score.name for score in scores].count("cost=0.15,privacy=0.25") == 1
     assert sum(score.name.startswith("cost=") for score in scores) == len(SWEEP)
-    assert scores[-1].name == "SFT + GRPO"
+    assert scores[-1].name == "kept policy"
     assert summary({0: scores})["hypervolume"]["learned"] > 0
     swept = {score.name: score for score in scores}["cost=2,privacy=0.25"]
     strategy = load_strategy(f"learned:{tmp_path},cost=2,privacy=0.25")
