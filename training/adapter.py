@@ -27,11 +27,13 @@ class Shape(Protocol):
 
 def fresh_policy(base: Path, plan: Shape, seed: int) -> DecisionModel:
     """Returns the base model with a new adapter, which does nothing yet, on its last layers; float32."""
+    import datasets
     import peft
     import torch
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()  # a row of bars for each dataset that a trainer reads
     transformers.set_seed(seed)
     model = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
     shorten(model, plan.depth)

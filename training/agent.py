@@ -179,11 +179,13 @@ def say(text: str) -> None:
 
 def fresh_agent(folder: Path, plan: Plan, seed: int) -> LocalModel:
     """Returns the base model with a new adapter, which does nothing yet, on its last layers."""
+    import datasets
     import peft
     import torch
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
+    datasets.disable_progress_bars()  # a row of bars for each dataset that a trainer reads
     transformers.set_seed(seed)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, plan.dtype))
     depth = model.config.num_hidden_layers
