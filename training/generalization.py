@@ -122,7 +122,7 @@ def transfer(one: Transfer, experiment: Experiment, episodes: int | None, out: P
     stages = Stages(out, {"target": one.target, "episodes": episodes, "test_seeds": plan.test_seeds})
     specs = FEW if real else FIXED
     fixed = {
-        spec: stages.records(f"fixed_{number}", partial(_brought, spec, one.target, keys), list[float])
+        spec: stages.records(f"fixed_{number}", partial(_brought, spec, one.target, keys, spec), list[float])
         for number, spec in enumerate(specs)
     }
     sides: dict[str, list[list[float]]] = {"source": [], "target": []}
@@ -135,7 +135,9 @@ def transfer(one: Transfer, experiment: Experiment, episodes: int | None, out: P
         for seed in experiment.all_seeds():
             one_seed(experiment.method, trained, experiment.log_to, seed, folder / f"seed{seed}")
             spec = f"learned:{folder / f'seed{seed}'}"
-            sides[side].append(stages.records(f"{side}_{seed}", partial(_brought, spec, one.target, keys), list[float]))
+            sides[side].append(
+                stages.records(f"{side}_{seed}", partial(_brought, spec, one.target, keys, f"{side}, seed {seed}"), list[float])
+            )
     return Outcome(name=one.name, fixed=fixed, **sides)
 
 
@@ -157,8 +159,9 @@ def some_keys(settings: Mapping[str, Any], test_seeds: int, episodes: int | None
     return [keys[place] for place in np.linspace(0, len(keys) - 1, episodes).round().astype(int)]
 
 
-def _brought(spec: str, settings: Mapping[str, Any], keys: Sequence[EpisodeKey]) -> list[float]:
-    """Returns the returns of episodes with a strategy."""
+def _brought(spec: str, settings: Mapping[str, Any], keys: Sequence[EpisodeKey], name: str) -> list[float]:
+    """Returns the returns of episodes with a strategy, and says which one plays: with real models that takes minutes."""
+    print(f"  {name}: {len(keys)} test episodes", flush=True)
     strategy = strategy_of(spec)
     if isinstance(strategy, Prepared):
         strategy = strategy.prepare(measured_gaps(settings))
